@@ -1,0 +1,112 @@
+"""Checks that scikit-learn cannot make: PU labels, scores, sampling weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Which rows are labeled, and the caller's codes for unlabeled and labeled.
+
+    1 or True is labeled; 0, -1 or False is unlabeled; anything else is refused, and
+    so is a column of one value only.
+    """
+    if y is None:
+        raise ValueError(
+            "A PU label per row is required, but the target y is None. This "
+            "estimator requires y to be passed, but the target y is None."
+        )
+    column = column_or_1d(y, warn=True)
+    check_classification_targets(column)
+    values = _distinct(column)
+    if any(isinstance(value, str | bytes) for value in values):
+        values_are_codes = False
+    else:
+        values_are_codes = set(values) <= {0, 1} or set(values) <= {-1, 1}
+    if not values_are_codes:
+        raise ValueError(
+            "Labels must be 1 or True for labeled and 0, -1 or False for unlabeled "
+            f"rows, with one code for unlabeled; got the values {values!r}. "
+            "Recode the column."
+        )
+    labeled = column == 1
+    n_labeled = int(np.count_nonzero(labeled))
+    if n_labeled in (0, len(labeled)):
+        found = "no labeled row" if n_labeled == 0 else "labeled rows only"
+        raise ValueError(
+            f"Labeled and unlabeled rows are both required, got {found}: one class "
+            "cannot show a rate."
+        )
+    unlabeled = -1 if -1 in values else 0
+    dtype = column.dtype if column.dtype.kind in "biuf" else np.int64
+    return np.asarray(labeled, dtype=bool), np.array([unlabeled, 1], dtype=dtype)
+
+
+def check_score(score: Any) -> NDArray[Any]:
+    """Scores as a float array of one dimension, a view where that is possible."""
+    column: NDArray[Any] = column_or_1d(score)
+    if column.dtype.kind in "biu" or column.dtype == np.float16:
+        column = column.astype(np.float32 if column.dtype.itemsize < 4 else np.float64)
+    if column.dtype.kind != "f":
+        column = _as_float(column, "scores")
+    if len(column) and not (column.min() >= 0 and column.max() <= 1):
+        n_missing = int(np.isnan(column).sum())
+        n_outside = int(np.count_nonzero((column < 0) | (column > 1)))
+        raise ValueError(
+            "Scores must lie between 0 and 1 (an estimate of P(labeled)); got "
+            f"{n_missing} missing and {n_outside} outside. Drop rows without a score; "
+            "rescale others, for any increasing map leaves the rule as it is."
+        )
+    return column
+
+
+def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Nonnegative, finite sampling weights, or None."""
+    if sample_weight is None:
+        return None
+    weight = _as_float(column_or_1d(sample_weight), "sample weights")
+    _check_length("sample_weight", len(weight), n_rows)
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise ValueError(
+            "Sample weights must be finite, nonnegative and not all zero; got "
+            f"values from {weight.min()!r} to {weight.max()!r}."
+        )
+    return weight
+
+
+def check_cluster(cluster: Any, n_rows: int) -> NDArray[np.intp] | None:
+    """Integer codes of the clusters of rows that belong together, or None."""
+    if cluster is None:
+        return None
+    column = column_or_1d(cluster)
+    _check_length("cluster", len(column), n_rows)
+    return np.unique(column, return_inverse=True)[1].astype(np.intp, copy=False)
+
+
+def _check_length(name: str, length: int, n_rows: int) -> None:
+    if length != n_rows:
+        raise ValueError(f"{name} has {length} rows where {n_rows} were expected.")
+
+
+def _as_float(column: NDArray[Any], what: str) -> NDArray[np.float64]:
+    try:
+        return column.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Numeric {what} are required, got an array of {column.dtype}."
+        ) from None
+
+
+def _distinct(column: NDArray[Any]) -> list[Any]:
+    if column.dtype == bool:
+        return [value for value in (False, True) if (column == value).any()]
+    if column.dtype.kind in "iu" and len(column):
+        low, high = int(column.min()), int(column.max())
+        if low in (-1, 0) and high == 1:
+            return [v for v in range(low, 2) if (column == v).any()]
+    return np.unique(column).tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,526 @@
+"""The scikit-learn estimator: fold models, and one rule on their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted
+
+from fairpul._groups import codes_of, encode_groups
+from fairpul._validation import check_labels, check_weight
+from fairpul.crossfit import crossfit, is_prefit, median_score, refit
+from fairpul.fitting import fit_rule
+from fairpul.group_scores import GroupScores
+from fairpul.label_frequency import resolve_label_frequency
+from fairpul.operating_points import segment_posterior
+
+_DEPLOY = ("median", "refit")
+_METHODS = ("direct",)
+
+
+class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Classifier with equal rates between groups, from positive and unlabeled rows.
+
+    A classifier of the user's choice learns which rows are labeled, on cross-fitting
+    folds. One cut per group on its out-of-fold scores is then chosen so that the
+    constrained rates of the groups are equal and the objective is met.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        Cloned, never fitted in place, unless ``cv=None``. None is
+        ``LogisticRegression()``.
+    constraint : str or None, default="equal_opportunity"
+        Rates that must be equal between groups: ``"equal_opportunity"`` (TPR),
+        ``"predictive_equality"`` (FPR), ``"equalized_odds"`` (both),
+        ``"demographic_parity"`` (selection rate) or None.
+    tolerance : float or dict, default=0.0
+        Largest gap allowed between groups, or one per constrained rate, such as
+        ``{"tpr": 0.02, "fpr": 0.05}``.
+    objective : MinimumCost, RecallFloor or Capacity, default=None
+        What is best among the rules that meet the constraint. None is the error rate.
+    label_frequency : str, float, dict or estimator, default="peak_rate"
+        P(labeled | positive), or how to estimate it, in each group. Rules on TPR and
+        selection rate alone do not depend on it.
+    class_prior : float or dict, default=None
+        P(positive), if known, instead of a label frequency.
+    cv : int, splitter, iterable or None, default=5
+        Folds, at least 3. None or a ``FrozenEstimator``: the estimator is fitted
+        already and the rows are held out.
+    deploy : {"median", "refit"}, default="median"
+        Score new rows by the median of the fold models, or by one model refitted on
+        all rows, which suits regularized linear models.
+    sensitive_columns : str, int or list of them, default=None
+        Names or positions of the columns of X that hold the group, so that ``predict``
+        needs X alone. They are passed on to the estimator untouched.
+    lottery : {"auto", True, False}, default="auto"
+        Whether rows may be decided by chance: only where the constraint needs it, for
+        the exact optimum, or never.
+    method : {"direct"}, default="direct"
+        How the rule is found.
+    n_jobs : int, default=None
+        Folds fitted at the same time.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds, of the label frequency and of the salt of a lottery. The
+        estimator keeps its own.
+
+    Attributes
+    ----------
+    rule_ : DecisionRule
+        The cuts, with the rates they are expected to give.
+    label_frequency_ : dict
+        `LabelFrequency` of each group.
+    estimators_ : tuple
+        The models whose median score is deployed.
+    classes_ : ndarray of shape (2,)
+        The caller's codes for unlabeled and labeled rows.
+    groups_ : tuple
+        Keys of the groups; ``("all",)`` if none were given.
+    n_features_in_ : int
+        Number of columns of X, if the estimator counts them.
+    feature_names_in_ : ndarray of str
+        Names of the columns of X, if the estimator keeps them.
+
+    Notes
+    -----
+    Labels are 1 or True for labeled rows and 0, -1 or False for unlabeled ones. An
+    unlabeled row is no negative: rates are estimated under labeling completely at
+    random within each group.
+
+    ``cross_validate`` passes its ``groups`` to the outer splitter only, unless
+    metadata routing is enabled and ``set_fit_request(groups=True)`` was called.
+    scikit-learn's scorers never pass ``sensitive_features`` to ``predict``: use
+    ``score`` with ``set_score_request(sensitive_features=True)``, or
+    ``sensitive_columns``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], size=2000)
+    >>> x = rng.normal(size=2000)
+    >>> positive = rng.random(2000) < 1 / (1 + np.exp(3 - 6 * x))
+    >>> labeled = positive & (rng.random(2000) < np.where(sex == "f", 0.3, 0.6))
+    >>> clf = FairPULClassifier(random_state=0)
+    >>> clf = clf.fit(x[:, None], labeled, sensitive_features=sex)
+    >>> clf.predict([[-2.0], [2.0]], sensitive_features=["f", "m"])
+    array([False,  True])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: str | None = "equal_opportunity",
+        tolerance: Any = 0.0,
+        objective: Any = None,
+        label_frequency: Any = "peak_rate",
+        class_prior: Any = None,
+        cv: Any = 5,
+        deploy: str = "median",
+        sensitive_columns: Any = None,
+        lottery: Any = "auto",
+        method: str = "direct",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.tolerance = tolerance
+        self.objective = objective
+        self.label_frequency = label_frequency
+        self.class_prior = class_prior
+        self.cv = cv
+        self.deploy = deploy
+        self.sensitive_columns = sensitive_columns
+        self.lottery = lottery
+        self.method = method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        row_id: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> FairPULClassifier:
+        """Fit the fold models, and the rule on their out-of-fold scores.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Goes to the estimator as it is.
+        y : array-like of shape (n_samples,)
+            1 or True for labeled rows; 0, -1 or False for unlabeled ones.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, k)
+            Group of each row; several columns form intersectional groups. Without it
+            and without ``sensitive_columns``, all rows are one group.
+        groups : array-like of shape (n_samples,), optional
+            Rows that belong together, such as the patient of each row: they stay in
+            one fold and widen the intervals.
+        sample_weight : array-like of shape (n_samples,), optional
+            Sampling weights, for the estimator and the rule alike.
+        row_id : array-like of shape (n_samples,), optional
+            A unique id per row: folds then depend on the ids and ``random_state``, not
+            on the order of the rows.
+        **fit_params : dict
+            More keywords for the estimator's ``fit``.
+
+        Returns
+        -------
+        FairPULClassifier
+            The fitted estimator itself.
+        """
+        self._check_parameters()
+        labeled, self.classes_ = check_labels(y)
+        group = self._group(X, sensitive_features)
+        codes, keys = encode_groups(group, len(labeled))
+        fold_seed, frequency_seed, rule_seed = check_random_state(
+            self.random_state
+        ).randint(np.iinfo(np.int32).max, size=3)
+        training = {
+            "groups": groups,
+            "sample_weight": sample_weight,
+            "fit_params": fit_params,
+            "row_id": row_id,
+            "random_state": fold_seed,
+        }
+        estimator = self._base_estimator()
+        fitted = crossfit(
+            estimator,
+            X,
+            labeled,
+            codes,
+            cv=self.cv,
+            keys=keys,
+            n_jobs=self.n_jobs,
+            **training,
+        )
+        scores = GroupScores(
+            fitted.score, labeled, group, sample_weight=sample_weight, cluster=groups
+        )
+        self.label_frequency_ = resolve_label_frequency(
+            self.label_frequency,
+            self.class_prior,
+            scores,
+            X=X,
+            folds=fitted.folds,
+            random_state=frequency_seed,
+        )
+        self.rule_ = fit_rule(
+            scores,
+            constraint=self.constraint,
+            tolerance=self.tolerance,
+            objective=self.objective,
+            label_frequency=self.label_frequency_,
+            lottery=self.lottery,
+            random_state=rule_seed,
+        )
+        self.estimators_ = fitted.estimators
+        if self.deploy == "refit":
+            self.estimators_ = (refit(estimator, X, labeled, **training),)
+        self.groups_ = scores.groups
+        self._grouped = group is not None
+        self._posterior = self._posterior_steps(scores)
+        return self
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, row_id: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Decide on each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to decide on.
+        sensitive_features : array-like, optional
+            Group of each row, as in ``fit``.
+        row_id : array-like of int, shape (n_samples,), optional
+            Ids that decide the draw where the rule has a lottery; a row then gets the
+            same decision in every batch.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The caller's code for labeled where a row is accepted, for unlabeled
+            elsewhere.
+        """
+        score = self.decision_function(X)
+        group = self._group_at_predict(X, sensitive_features)
+        return self.classes_[self.rule_.decide(score, group, row_id=row_id)]
+
+    def acceptance_probability(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> NDArray[np.float64]:
+        """Probability that each row is accepted; 0 or 1 without a lottery.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to decide on.
+        sensitive_features : array-like, optional
+            Group of each row, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        score = self.decision_function(X)
+        group = self._group_at_predict(X, sensitive_features)
+        return self.rule_.acceptance_probability(score, group)
+
+    def decision_function(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+    ) -> NDArray[np.float64]:
+        """Score of each row, P(labeled), as the rule reads it.
+
+        It lies in [0, 1] and is cut by ``rule_``, not at 0: what counts as a high score
+        differs between groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to score.
+        sensitive_features : array-like, optional
+            Not used: the score depends on X. Accepted for calls that treat all
+            methods alike.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return median_score(self.estimators_, X)
+
+    def predict_proba(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> NDArray[np.float64]:
+        """P(positive) of each row, given X and its group.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to estimate.
+        sensitive_features : array-like, optional
+            Group of each row, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``; each row sums to 1.
+
+        Notes
+        -----
+        Isotonic regression of the label on the score within the group, over the
+        group's label frequency, clipped to [0, 1].
+        """
+        score = self.decision_function(X)
+        group = self._group_at_predict(X, sensitive_features)
+        codes = codes_of(group, self.groups_, len(score))
+        positive = np.empty(len(score))
+        for number, (cut, posterior) in enumerate(self._posterior):
+            rows = codes == number
+            positive[rows] = posterior[np.searchsorted(-cut, -score[rows])]
+        return np.column_stack([1 - positive, positive])
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        r"""Accuracy that the decisions would have against the unseen true classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were not used in ``fit``.
+        y : array-like of shape (n_samples,)
+            PU labels, coded as in ``fit``.
+        sensitive_features : array-like, optional
+            Group of each row, as in ``fit``.
+        sample_weight : array-like of shape (n_samples,), optional
+            Sampling weights.
+
+        Returns
+        -------
+        float
+            At most 1 in expectation; an estimate can lie outside [0, 1].
+
+        Notes
+        -----
+        :math:`1 - \sum_s p_s [\pi_s (1 - T_s) + (1 - \pi_s) F_s]` with the group
+        shares :math:`p_s`, labeled shares :math:`\rho_s`, true positive rates
+        :math:`T_s` and selection rates of the rows given, the priors
+        :math:`\pi_s = \rho_s / c_s` by the label frequencies :math:`c_s` of ``fit``,
+        and :math:`(1 - \pi_s) F_s = Q_s - \pi_s T_s`. With acceptance probability
+        :math:`g` it equals the mean over rows of :math:`1 - L/c - g + 2 g L/c`. A rule
+        with a lottery is scored by its expectation.
+        """
+        labeled, _ = check_labels(y)
+        weight = check_weight(sample_weight, len(labeled))
+        accepted = self.acceptance_probability(X, sensitive_features=sensitive_features)
+        group = self._group_at_predict(X, sensitive_features)
+        codes = codes_of(group, self.groups_, len(accepted))
+        frequency = np.array([self.label_frequency_[g].estimate for g in self.groups_])
+        positive = labeled / frequency[codes]
+        correct = 1 - positive - accepted + 2 * accepted * positive
+        return float(np.average(correct, weights=weight))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X in ``fit``."""
+        return self.estimators_[0].n_features_in_  # type: ignore[no-any-return]
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns of X in ``fit``."""
+        return self.estimators_[0].feature_names_in_  # type: ignore[no-any-return]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata that this estimator uses, and that it hands on to the wrapped one.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(
+                estimator=self._base_estimator(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        estimator = self._base_estimator()
+        # Classifiers from outside scikit-learn may have no tags.
+        if hasattr(estimator, "__sklearn_tags__"):
+            tags.input_tags = get_tags(estimator).input_tags
+        return tags
+
+    def _base_estimator(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _check_parameters(self) -> None:
+        if self.method not in _METHODS:
+            raise ValueError(f"method must be one of {_METHODS}, got {self.method!r}.")
+        if self.deploy not in _DEPLOY:
+            raise ValueError(f"deploy must be one of {_DEPLOY}, got {self.deploy!r}.")
+        if self.deploy == "refit" and is_prefit(self._base_estimator(), self.cv):
+            raise ValueError(
+                "deploy='refit' would fit an estimator that is fitted already. Use "
+                "deploy='median', or let cv be a number of folds."
+            )
+
+    def _group(self, X: Any, sensitive_features: Any) -> Any:
+        """Group of each row, from the keyword or from columns of X; None for none."""
+        if self.sensitive_columns is None:
+            return sensitive_features
+        if sensitive_features is not None:
+            raise ValueError(
+                "The group is read from X by sensitive_columns="
+                f"{self.sensitive_columns!r}, but sensitive_features was given too. "
+                "Give one of them."
+            )
+        return group_columns(X, self.sensitive_columns)
+
+    def _group_at_predict(self, X: Any, sensitive_features: Any) -> Any:
+        group = self._group(X, sensitive_features)
+        if self._grouped and group is None:
+            raise ValueError(
+                f"The rule was fitted for groups {list(self.groups_)!r}, but no group "
+                "was given. Pass sensitive_features."
+            )
+        if group is not None and not self._grouped:
+            raise ValueError(
+                "sensitive_features was given, but the rule was fitted without groups. "
+                "Fit with sensitive_features, or drop it here."
+            )
+        return group
+
+    def _posterior_steps(
+        self, scores: GroupScores
+    ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Cuts of each group's hull, and the clipped posterior from each cut up."""
+        steps = []
+        for number, key in enumerate(scores.groups):
+            hull = scores.points(number).hull()
+            posterior = segment_posterior(hull, self.label_frequency_[key].estimate)
+            steps.append((hull.cut[1:], np.clip(posterior, 0, 1)))
+        return steps
+
+
+def group_columns(X: Any, columns: str | int | Sequence[str | int]) -> Any:
+    """Columns of X that hold the group, by name or position.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_columns(np.array([[0.5, 1.0], [0.2, 0.0]]), 1).ravel()
+    array([1., 0.])
+    """
+    wanted = [columns] if isinstance(columns, str | int) else list(columns)
+    names = None
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        names = frame.columns
+        n_columns = len(names)
+    elif issparse(X) or isinstance(X, np.ndarray):
+        n_columns = X.shape[1] if X.ndim == 2 else 0
+    else:
+        n_columns = min((len(row) for row in X), default=0)
+    positions = [_position(column, names, n_columns) for column in wanted]
+    if names is not None:
+        return frame[:, positions].to_native()
+    if issparse(X):
+        return X.tocsc()[:, positions].toarray()
+    if isinstance(X, np.ndarray):
+        return X[:, positions]
+    # Lists may mix types that an array would turn into strings.
+    rows = [tuple(row[j] for j in positions) for row in X]
+    return rows if len(positions) > 1 else [row[0] for row in rows]
+
+
+def _position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:
+    if isinstance(column, str):
+        if names is None:
+            raise ValueError(
+                f"sensitive_columns names column {column!r}, but X has no column "
+                "names. Give positions, or pass a DataFrame (in a Pipeline: "
+                "set_output(transform='pandas'))."
+            )
+        if column not in names:
+            raise ValueError(
+                f"sensitive_columns names column {column!r}, which X lacks; it has "
+                f"{list(names)!r}."
+            )
+        return list(names).index(column)
+    if not -n_columns <= column < n_columns:
+        raise ValueError(
+            f"sensitive_columns asks for column {column!r} of X, which has "
+            f"{n_columns} columns."
+        )
+    return column % n_columns

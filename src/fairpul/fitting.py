@@ -1,0 +1,373 @@
+"""From scores to a decision rule: hulls, solver, cuts, and what to expect of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from fairpul.assurance import assured_tpr
+from fairpul.group_scores import GroupScores
+from fairpul.label_frequency import (
+    LabelFrequency,
+    LabelFrequencyWarning,
+    resolve_label_frequency,
+)
+from fairpul.lottery import Mixture, exact_mixtures, lottery_mass, snap
+from fairpul.objectives import (
+    Capacity,
+    Objective,
+    RecallFloor,
+    check_objective,
+    check_tolerance,
+    needs_label_frequency,
+)
+from fairpul.operating_points import OperatingPoints
+from fairpul.rates import Rates, Tally, group_rates, tally
+from fairpul.rule import DecisionRule, acceptance
+from fairpul.solvers import GroupHull, Program, make_program, solve
+from fairpul.solvers.program import rate_of
+from fairpul.solvers.single_cuts import best_single_cuts
+from fairpul.sql import Cuts, acceptance_levels
+
+Lottery = Literal["auto"] | bool
+
+# Together the assured floors of all groups fail in at most this share of samples.
+_RISK = 0.05
+_FEW_LABELED = 50
+
+
+def fit_rule(
+    scores: GroupScores | ArrayLike,
+    labeled: ArrayLike | None = None,
+    group: Any = None,
+    *,
+    constraint: str | None = "equal_opportunity",
+    tolerance: float | Mapping[str, float] = 0.0,
+    objective: Objective | None = None,
+    label_frequency: Any = "peak_rate",
+    class_prior: Any = None,
+    lottery: Lottery = "auto",
+    sample_weight: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    random_state: Any = None,
+) -> DecisionRule:
+    """Best decision rule whose group gaps stay within a tolerance.
+
+    Parameters
+    ----------
+    scores : GroupScores, or array-like of shape (n_rows,)
+        Scores in [0, 1], out-of-fold or held out. With an array, ``labeled`` and
+        ``group`` follow.
+    labeled : array-like of shape (n_rows,)
+        1 or True for labeled positives; 0, -1 or False for unlabeled rows.
+    group : array-like of shape (n_rows,) or (n_rows, n_columns), or None
+        Group of each row; None makes one group of all.
+    constraint : {"equal_opportunity", "equalized_odds", "predictive_equality", \
+"demographic_parity"} or None, default="equal_opportunity"
+        Which rates the groups must share: TPR, TPR and FPR, FPR, selection rate.
+    tolerance : float or dict, default=0.0
+        Largest gap allowed in each constrained rate, or one number per rate, such as
+        ``{"tpr": 0.02, "fpr": 0.05}``.
+    objective : MinimumCost, RecallFloor, Capacity or None, default=None
+        What the rule should achieve; None is ``MinimumCost()``, the error rate.
+    label_frequency : str, float, dict or estimator, default="peak_rate"
+        P(labeled given positive), or how to estimate it. Matters only where FPRs or
+        costs do; see :mod:`fairpul.label_frequency`.
+    class_prior : float or dict, optional
+        P(positive) instead of a label frequency; per group also (point, low, high).
+    lottery : {"auto", True, False}, default="auto"
+        "auto" draws lots only where the constraint needs it (equalized odds); True
+        deploys the exact mixture; False never draws, and reports the gap that remains.
+    sample_weight : array-like of shape (n_rows,), optional
+        Sampling weights: a row of weight 2 counts as two rows.
+    cluster : array-like of shape (n_rows,), optional
+        Rows that belong together, such as the patient of each row.
+    random_state : int, RandomState or None
+        Source of the lottery's salt.
+
+    Returns
+    -------
+    DecisionRule
+        Cuts by group, expected and realized rates with intervals, certificate.
+
+    Notes
+    -----
+    Certificate and optimality speak of the exact mixture on these rows. The rates are
+    tuned on the same rows: the true TPR tends to be slightly below its estimate.
+
+    Examples
+    --------
+    >>> from fairpul import RecallFloor
+    >>> score = [0.9, 0.8, 0.6, 0.3, 0.7, 0.5, 0.2, 0.1]
+    >>> labeled = [1, 1, 0, 0, 1, 1, 0, 0]
+    >>> group = ["f"] * 4 + ["m"] * 4
+    >>> rule = fit_rule(score, labeled, group, objective=RecallFloor(0.5),
+    ...                 label_frequency=0.9)
+    >>> rule.decide(score, group).tolist()
+    [1, 0, 0, 0, 1, 0, 0, 0]
+    """
+    rows = _as_scores(scores, labeled, group, sample_weight, cluster)
+    allowed = check_tolerance(constraint, tolerance)
+    goal = check_objective(objective)
+    if lottery not in ("auto", True, False):
+        raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
+    frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
+    program = _make_program(rows, frequency, goal, allowed)
+    solution = solve(program, goal)
+    _warn_of_few_labels(rows)
+    exact = _among_all_cuts(rows, program, exact_mixtures(program.hulls, solution))
+    deployed = _deploy(rows, program, exact, lottery)
+    snapped = deployed != exact
+    expected = _rates(rows, exact, frequency, snapped=False)
+    realized = _rates(rows, deployed, frequency, snapped=True) if snapped else expected
+    has_lottery = any(len(mixture) > 1 for mixture in deployed)
+    cost_of_snapping = 0.0
+    if snapped:
+        tpr, selection = _points_of(rows, deployed)
+        cost_of_snapping = program.value(tpr, selection) - solution.value
+    return DecisionRule(
+        groups=rows.groups,
+        cuts=_cuts(rows, deployed),
+        expected=expected,
+        realized=realized,
+        certificate=solution.certificate,
+        objective_value=(
+            1 - solution.value if isinstance(goal, Capacity) else solution.value
+        ),
+        cost_of_snapping=cost_of_snapping,
+        constraint=constraint,
+        tolerance=allowed,
+        objective=goal,
+        label_frequency=frequency,
+        seed=_salt(random_state) if has_lottery else 0,
+        lottery_share={
+            key: lottery_mass(mixture, rows.points(s).selection_rate)
+            for s, (key, mixture) in enumerate(zip(rows.groups, deployed, strict=True))
+        },
+    )
+
+
+def _as_scores(
+    scores: Any, labeled: Any, group: Any, sample_weight: Any, cluster: Any
+) -> GroupScores:
+    if not isinstance(scores, GroupScores):
+        if labeled is None:
+            raise TypeError(
+                "fit_rule takes GroupScores, or arrays of score, labeled and group; "
+                "got a score without labels."
+            )
+        return GroupScores(
+            scores, labeled, group, sample_weight=sample_weight, cluster=cluster
+        )
+    given = {
+        "labeled": labeled,
+        "group": group,
+        "sample_weight": sample_weight,
+        "cluster": cluster,
+    }
+    twice = [name for name, value in given.items() if value is not None]
+    if twice:
+        raise TypeError(f"GroupScores hold {twice!r} already; do not pass them again.")
+    return scores
+
+
+def _label_frequency(
+    rows: GroupScores,
+    label_frequency: Any,
+    class_prior: Any,
+    objective: Objective,
+    tolerance: Mapping[str, float],
+) -> dict[Hashable, LabelFrequency]:
+    """Label frequency by group; its doubts are told only where the rule rests on it."""
+    if isinstance(label_frequency, Mapping) and all(
+        isinstance(value, LabelFrequency) for value in label_frequency.values()
+    ):
+        return {key: label_frequency[key] for key in rows.groups}
+    with warnings.catch_warnings():
+        if not needs_label_frequency(objective, tolerance):
+            warnings.simplefilter("ignore", LabelFrequencyWarning)
+        return resolve_label_frequency(label_frequency, class_prior, rows)
+
+
+def _make_program(
+    rows: GroupScores,
+    frequency: Mapping[Hashable, LabelFrequency],
+    objective: Objective,
+    tolerance: Mapping[str, float],
+) -> Program:
+    floors = _floors(rows, objective)
+    hulls = []
+    for s, key in enumerate(rows.groups):
+        hull = rows.points(s).hull()
+        if np.isnan(floors[s]):  # only accepting everybody is sure to hold the floor
+            hull, floors[s] = hull[-1:], 1.0
+        hulls.append(GroupHull(hull, float(rows.shares[s]), frequency[key].estimate))
+    return make_program(hulls, objective, tolerance, floors)
+
+
+def _floors(rows: GroupScores, objective: Objective) -> NDArray[np.float64]:
+    """Floor under each group's TPR; nan where no cut can assure it."""
+    floor = objective.floor if isinstance(objective, Capacity) else objective
+    floors = np.zeros(len(rows.groups))
+    if not isinstance(floor, RecallFloor):
+        return floors
+    floors[:] = floor.recall
+    if floor.assured:
+        risk = _RISK / len(floors)
+        for s in range(len(floors)):
+            m = rows.m_effective(s) / _design_effect(rows, s, floor.recall)
+            floors[s] = assured_tpr(floor.recall, m, risk)
+        unsure = [
+            key for key, f in zip(rows.groups, floors, strict=True) if np.isnan(f)
+        ]
+        if unsure:
+            warnings.warn(
+                f"Groups {unsure!r} have too few labeled rows to assure a recall of "
+                f"{floor.recall:g}: everybody in them is accepted.",
+                stacklevel=4,
+            )
+    return floors
+
+
+def _design_effect(rows: GroupScores, s: int, recall: float) -> float:
+    """How much the clusters of a group inflate the variance of its TPR at a recall."""
+    if rows.cluster is None:
+        return 1.0
+    points = rows.points(s)
+    cut = points.cut[np.searchsorted(points.tpr, recall)]
+    member = rows.rows(s)
+    (group,) = tally(
+        rows.score[member] >= cut,
+        rows.labeled[member],
+        np.zeros(len(member), dtype=np.intp),
+        1,
+        None if rows.sample_weight is None else rows.sample_weight[member],
+        rows.cluster[member],
+    )
+    return group.tpr_design_effect
+
+
+def _among_all_cuts(
+    rows: GroupScores, program: Program, mixtures: tuple[Mixture, ...]
+) -> tuple[Mixture, ...]:
+    """Mixtures over positions on the hulls as mixtures over all cuts of the groups."""
+    moved = []
+    for s, (hull, mixture) in enumerate(zip(program.hulls, mixtures, strict=True)):
+        position = np.searchsorted(-rows.points(s).cut, -hull.points.cut)
+        moved.append({int(position[j]): w for j, w in mixture.items()})
+    return tuple(moved)
+
+
+def _deploy(
+    rows: GroupScores, program: Program, exact: tuple[Mixture, ...], lottery: Lottery
+) -> tuple[Mixture, ...]:
+    """Mixtures to deploy: the exact ones, snapped ones, or the best single cuts."""
+    if lottery is True or all(len(mixture) == 1 for mixture in exact):
+        return exact
+    if len(program.tolerance) > 1:
+        if lottery == "auto":
+            return exact
+        points = [rows.points(s) for s in range(len(exact))]
+        return tuple({cut: 1.0} for cut in best_single_cuts(program, points))
+    rate = next(iter(program.tolerance), None)
+    if rate is None:
+        rate = "selection_rate" if np.isfinite(program.budget) else "tpr"
+    deployed = []
+    for s, mixture in enumerate(exact):
+        points = rows.points(s)
+        cut = snap(
+            points,
+            rate_of(points, rate, program.hulls[s].prior),
+            mixture,
+            least_tpr=float(program.floor[s]),
+            within_selection=bool(np.isfinite(program.budget)),
+        )
+        if cut is None and lottery is False:
+            raise ValueError(
+                f"No single cut of group {rows.groups[s]!r} holds both the recall "
+                'floor and the capacity. Use lottery="auto" or raise the capacity.'
+            )
+        deployed.append(mixture if cut is None else {cut: 1.0})
+    return tuple(deployed)
+
+
+def _cuts(rows: GroupScores, mixtures: tuple[Mixture, ...]) -> tuple[Cuts, ...]:
+    return tuple(
+        tuple((float(rows.points(s).cut[j]), mixture[j]) for j in sorted(mixture))
+        for s, mixture in enumerate(mixtures)
+    )
+
+
+def _points_of(
+    rows: GroupScores, mixtures: tuple[Mixture, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """TPR and selection rate of each group under its mixture."""
+    tpr, selection = [], []
+    for s, mixture in enumerate(mixtures):
+        points, cuts, weights = rows.points(s), list(mixture), list(mixture.values())
+        tpr.append(points.tpr[cuts] @ weights)
+        selection.append(points.selection_rate[cuts] @ weights)
+    return np.array(tpr), np.array(selection)
+
+
+def _rates(
+    rows: GroupScores,
+    mixtures: tuple[Mixture, ...],
+    frequency: Mapping[Hashable, LabelFrequency],
+    *,
+    snapped: bool,
+) -> Rates:
+    if rows.cluster is not None:
+        accepted = acceptance(rows.score, rows.codes, _cuts(rows, mixtures))
+        tallies = tally(
+            accepted,
+            rows.labeled,
+            rows.codes,
+            len(rows.groups),
+            rows.sample_weight,
+            rows.cluster,
+        )
+    else:
+        tallies = tuple(
+            _tally_of(rows.points(s), mixture, rows.n_effective(s), rows.m_effective(s))
+            for s, mixture in enumerate(mixtures)
+        )
+    return group_rates(tallies, rows.groups, frequency, tuned=True, snapped=snapped)
+
+
+def _tally_of(
+    points: OperatingPoints, mixture: Mixture, n_effective: float, m_effective: float
+) -> Tally:
+    """Masses of a group between the cuts of its mixture."""
+    cuts = sorted(mixture)
+    levels = acceptance_levels(tuple((float(points.cut[j]), mixture[j]) for j in cuts))
+    ends = [*cuts, len(points) - 1]
+    return Tally(
+        np.array([*levels, 0.0]),
+        np.diff(points.accepted[ends], prepend=0),
+        np.diff(points.labeled[ends], prepend=0),
+        n_effective,
+        m_effective,
+    )
+
+
+def _warn_of_few_labels(rows: GroupScores) -> None:
+    few = [
+        key for s, key in enumerate(rows.groups) if rows.m_effective(s) < _FEW_LABELED
+    ]
+    if few:
+        warnings.warn(
+            f"Groups {few!r} have fewer than {_FEW_LABELED} labeled rows: their rates, "
+            "and any gap with them, are very uncertain. Read the intervals.",
+            stacklevel=3,
+        )
+
+
+def _salt(random_state: Any) -> int:
+    high, low = check_random_state(random_state).randint(2**31 - 1, size=2)
+    return int(high) * 2**31 + int(low)

@@ -1,0 +1,362 @@
+"""The decision rule: cuts and weights of each group, and what to expect of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+
+from fairpul._groups import codes_of, key_from_json, key_to_json
+from fairpul._validation import check_score
+from fairpul.draw import (
+    accepted_integers,
+    draw_by_content,
+    draw_by_id,
+    draw_integers,
+)
+from fairpul.label_frequency import LabelFrequency
+from fairpul.objectives import (
+    Capacity,
+    MinimumCost,
+    Objective,
+    RecallFloor,
+    check_tolerance,
+)
+from fairpul.rates import Rates
+from fairpul.sql import Cuts, acceptance_levels, decision_expression
+
+#: Version of the JSON layout; rules of another version are refused.
+FORMAT = 1
+_OBJECTIVES = {kind.__name__: kind for kind in (MinimumCost, RecallFloor, Capacity)}
+
+
+@dataclass(frozen=True)
+class DecisionRule:
+    """One table of cuts per group: accept the rows whose score reaches the cut.
+
+    A group with several cuts draws lots: each cut is in force with its weight. Built
+    by :func:`fairpul.fit_rule`; prints as a table and persists as JSON.
+
+    Attributes
+    ----------
+    groups : tuple
+        Keys of the groups.
+    cuts : tuple
+        For each group, pairs (cut, weight) from strict to lenient. A row is accepted
+        with the summed weight of the cuts that its score reaches. An infinite cut
+        accepts nobody, a cut of 0 everybody.
+    expected : Rates
+        Rates of the exact mixture, of which optimality and certificate speak.
+    realized : Rates
+        Rates of the cuts above, after snapping.
+    certificate : float
+        How much better than the exact mixture any rule could be, at most.
+    objective_value : float
+        Of the exact mixture: its cost, its selection rate (:class:`RecallFloor`) or
+        its overall recall (:class:`Capacity`).
+    cost_of_snapping : float
+        How much worse the objective is after snapping.
+    constraint, tolerance, objective
+        What was asked for; the tolerance by rate.
+    label_frequency : dict
+        Group key -> :class:`fairpul.label_frequency.LabelFrequency`.
+    seed : int
+        Salt of the lottery; 0 for a rule without one.
+    lottery_share : dict
+        Group key -> share of the group's rows that are drawn by lot.
+    """
+
+    groups: tuple[Hashable, ...]
+    cuts: tuple[Cuts, ...]
+    expected: Rates
+    realized: Rates
+    certificate: float
+    objective_value: float
+    cost_of_snapping: float
+    constraint: str | None
+    tolerance: Mapping[str, float]
+    objective: Objective
+    label_frequency: Mapping[Hashable, LabelFrequency]
+    seed: int
+    lottery_share: Mapping[Hashable, float]
+
+    __hash__ = None  # type: ignore[assignment]  # holds mappings
+
+    @property
+    def has_lottery(self) -> bool:
+        """Whether some rows are drawn by lot."""
+        return any(len(cuts) > 1 for cuts in self.cuts)
+
+    def acceptance_probability(
+        self, score: ArrayLike, group: Any = None
+    ) -> NDArray[np.float64]:
+        """Probability that each row is accepted: 0 or 1 unless a lottery touches it.
+
+        Parameters
+        ----------
+        score : array-like of shape (n_rows,)
+            Scores of the same classifier that the rule was fitted for.
+        group : array-like of shape (n_rows,) or (n_rows, n_columns)
+            Group of each row; a group that the rule does not know is an error.
+        """
+        column = check_score(score)
+        codes = codes_of(group, self.groups, len(column))
+        return acceptance(column, codes, self.cuts)
+
+    def decide(
+        self,
+        score: ArrayLike,
+        group: Any = None,
+        *,
+        row_id: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
+        """Decision on each row: 1 accepted, 0 not.
+
+        Parameters
+        ----------
+        score, group : array-like
+            As in :meth:`acceptance_probability`.
+        row_id : array-like of shape (n_rows,), optional
+            Integers or strings that name the rows. The draw of a row then depends on
+            its id alone. Without ids it depends on the row's group and score and on
+            how often these came before in the batch.
+        """
+        column = check_score(score)
+        codes = codes_of(group, self.groups, len(column))
+        probability = acceptance(column, codes, self.cuts)
+        decision = (probability == 1).astype(np.int64)
+        drawn = np.flatnonzero((probability > 0) & (probability < 1))
+        if not self.has_lottery:
+            return decision
+        if row_id is not None:
+            ids = _check_row_id(row_id, len(column))[drawn]
+            accepted = self._draw_by_id(ids, probability[drawn])
+        else:
+            accepted = self._draw_by_content(
+                column[drawn], codes[drawn], probability[drawn]
+            )
+        decision[drawn] = accepted
+        return decision
+
+    def to_sql(
+        self,
+        dialect: str,
+        *,
+        score: str,
+        group: str | list[str] | None = None,
+        row_id: str | None = None,
+    ) -> str:
+        """SQL expression of the decision: 1, 0, or -1 for invalid rows.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "spark"}
+            Engine that will read it.
+        score, group : str
+            Names of the columns; a list of names for intersectional groups.
+        row_id : str, optional
+            Name of an integer column, required for a rule with a lottery.
+
+        Examples
+        --------
+        >>> from fairpul import fit_rule
+        >>> rule = fit_rule([0.9, 0.6, 0.3, 0.1], [1, 1, 0, 0], None, constraint=None)
+        >>> print(rule.to_sql("duckdb", score="p"))  # doctest: +ELLIPSIS
+        CASE WHEN "p" IS NULL OR ...
+        """
+        return decision_expression(
+            dialect,
+            self.groups,
+            self.cuts,
+            self.seed,
+            score=score,
+            group=group,
+            row_id=row_id,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as in the JSON form."""
+        return {
+            "format": FORMAT,
+            "groups": [key_to_json(key) for key in self.groups],
+            "cuts": [
+                [[None if np.isinf(cut) else cut, weight] for cut, weight in cuts]
+                for cuts in self.cuts
+            ],
+            "seed": self.seed,
+            "constraint": self.constraint,
+            "tolerance": dict(self.tolerance),
+            "objective": _objective_to_dict(self.objective),
+            "objective_value": self.objective_value,
+            "certificate": self.certificate,
+            "cost_of_snapping": self.cost_of_snapping,
+            "lottery_share": [self.lottery_share[key] for key in self.groups],
+            "label_frequency": [
+                asdict(self.label_frequency[key]) for key in self.groups
+            ],
+            "expected": self.expected.to_dict(),
+            "realized": self.realized.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        """Rule as JSON text; floats survive the round trip to the last digit."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> DecisionRule:
+        """Rule back from :meth:`to_json`, checked."""
+        fields = json.loads(text)
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            found = fields.get("format") if isinstance(fields, dict) else None
+            raise ValueError(
+                f"A fairpul rule of format {FORMAT} is required, got {found!r}. "
+                "Export the rule again with this version."
+            )
+        missing = sorted(_FIELDS - fields.keys())
+        if missing:
+            raise ValueError(f"The rule lacks the fields {missing!r}.")
+        groups = tuple(key_from_json(key) for key in fields["groups"])
+        cuts = tuple(_cuts_from_json(cuts) for cuts in fields["cuts"])
+        if not len(groups) == len(cuts) == len(set(groups)):
+            raise ValueError(
+                f"A rule needs one list of cuts for each of its distinct groups, got "
+                f"{len(cuts)} for {list(groups)!r}."
+            )
+        return cls(
+            groups=groups,
+            cuts=cuts,
+            expected=Rates.from_dict(fields["expected"]),
+            realized=Rates.from_dict(fields["realized"]),
+            certificate=fields["certificate"],
+            objective_value=fields["objective_value"],
+            cost_of_snapping=fields["cost_of_snapping"],
+            constraint=fields["constraint"],
+            tolerance=check_tolerance(fields["constraint"], fields["tolerance"]),
+            objective=_objective_from_dict(fields["objective"]),
+            label_frequency={
+                key: LabelFrequency(**values)
+                for key, values in zip(groups, fields["label_frequency"], strict=True)
+            },
+            seed=fields["seed"],
+            lottery_share=dict(zip(groups, fields["lottery_share"], strict=True)),
+        )
+
+    def __repr__(self) -> str:
+        head = f"DecisionRule({self.constraint or 'no constraint'}, {self.objective})"
+        width = max(len(str(key)) for key in self.groups)
+        return "\n".join(
+            [head]
+            + [
+                f"  {key!s:<{width}}  {_describe(cuts)}"
+                for key, cuts in zip(self.groups, self.cuts, strict=True)
+            ]
+        )
+
+    def _draw_by_id(
+        self, ids: NDArray[Any], probability: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        if ids.dtype.kind in "iu":  # in integers, as the engines compare
+            drawn = draw_integers(ids, self.seed)
+            return np.asarray(drawn < accepted_integers(probability))
+        return np.asarray(draw_by_id(ids, self.seed) < probability)
+
+    def _draw_by_content(
+        self,
+        score: NDArray[Any],
+        codes: NDArray[np.intp],
+        probability: NDArray[np.float64],
+    ) -> NDArray[np.bool_]:
+        accepted = np.zeros(len(score), dtype=bool)
+        for number in np.unique(codes):
+            rows = np.flatnonzero(codes == number)
+            draw = draw_by_content(score[rows], self.groups[number], self.seed)
+            accepted[rows] = draw < probability[rows]
+        return accepted
+
+
+def acceptance(
+    score: NDArray[Any], codes: NDArray[np.intp], cuts: tuple[Cuts, ...]
+) -> NDArray[np.float64]:
+    """Acceptance probability of rows with coded groups under the cuts of a rule."""
+    levels = [acceptance_levels(group_cuts) for group_cuts in cuts]
+    probability = np.zeros(len(score))
+    for rank in reversed(range(max(map(len, cuts)))):  # from lenient to strict
+        at = np.array([c[rank][0] if rank < len(c) else np.inf for c in cuts])
+        level = np.array([p[rank] if rank < len(p) else 0.0 for p in levels])
+        reached = score >= at[codes]
+        probability = np.where(reached, level[codes], probability)
+    return probability
+
+
+_FIELDS = {
+    "groups",
+    "cuts",
+    "seed",
+    "constraint",
+    "tolerance",
+    "objective",
+    "objective_value",
+    "certificate",
+    "cost_of_snapping",
+    "lottery_share",
+    "label_frequency",
+    "expected",
+    "realized",
+}
+
+
+def _cuts_from_json(values: Any) -> Cuts:
+    cuts = tuple((np.inf if cut is None else float(cut), float(w)) for cut, w in values)
+    weights = [weight for _, weight in cuts]
+    descending = all(a[0] > b[0] for a, b in zip(cuts, cuts[1:], strict=False))
+    if not descending or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-9:
+        raise ValueError(
+            "Cuts must fall from strict to lenient, with positive weights that sum to "
+            f"1, got {values!r}."
+        )
+    return cuts
+
+
+def _objective_to_dict(objective: Objective) -> dict[str, Any]:
+    return {"name": type(objective).__name__, **asdict(objective)}
+
+
+def _objective_from_dict(fields: Mapping[str, Any]) -> Objective:
+    values = dict(fields)
+    kind = _OBJECTIVES.get(values.pop("name", None))
+    if kind is None:
+        raise ValueError(f"Unknown objective in the rule: {fields!r}.")
+    if values.get("floor") is not None:
+        values["floor"] = RecallFloor(**values["floor"])
+    return kind(**values)  # type: ignore[no-any-return]
+
+
+def _check_row_id(row_id: ArrayLike, n_rows: int) -> NDArray[Any]:
+    ids: NDArray[Any] = column_or_1d(row_id)
+    if len(ids) != n_rows:
+        raise ValueError(f"row_id has {len(ids)} rows where {n_rows} were expected.")
+    if ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids):
+        return ids.astype(str)
+    if ids.dtype.kind not in "iuU":
+        raise ValueError(
+            f"row_id must hold integers or strings, none missing; got {ids.dtype}."
+        )
+    return ids
+
+
+def _describe(cuts: Cuts) -> str:
+    parts = []
+    for cut, weight in cuts:
+        if np.isinf(cut):
+            text = "accept nobody"
+        elif cut == 0:
+            text = "accept everybody"
+        else:
+            text = f"accept score >= {cut:.6g}"
+        parts.append(text if len(cuts) == 1 else f"{weight:.1%}: {text}")
+    return "; ".join(parts)

@@ -1,0 +1,40 @@
+"""From the groups' hulls to the best rates any rule can have, with a certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairpul.objectives import MinimumCost, Objective
+from fairpul.solvers.columns import least_selection, solve_by_columns
+from fairpul.solvers.exact import (
+    solve_equal_opportunity,
+    solve_equalized_odds,
+    solve_unconstrained,
+)
+from fairpul.solvers.program import GroupHull, Program, Solution, make_program
+
+__all__ = ["GroupHull", "Program", "Solution", "make_program", "solve"]
+
+
+def solve(program: Program, objective: Objective) -> Solution:
+    """Best mixture of every group's cuts; raises where no rule satisfies all.
+
+    The cost-optimal rules without constraint and with equal opportunity or equalized
+    odds at tolerance 0 are found by a search along one axis, all others by an LP.
+    """
+    if isinstance(objective, MinimumCost):
+        if not program.tolerance:
+            return solve_unconstrained(program, objective)
+        if program.tolerance == {"tpr": 0.0}:
+            return solve_equal_opportunity(program, objective)
+        if program.tolerance == {"tpr": 0.0, "fpr": 0.0}:
+            return solve_equalized_odds(program, objective)
+    if np.isfinite(program.budget) and program.floor.any():
+        needed = least_selection(program)
+        if needed > program.budget:
+            raise ValueError(
+                f"A capacity of {program.budget:.4g} of all rows cannot hold the "
+                f"recall floor: that takes at least {needed:.4g}. Raise the capacity "
+                "to that or lower the floor."
+            )
+    return solve_by_columns(program)
