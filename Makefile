@@ -7,7 +7,8 @@ PYTHON_OLDEST ?= python3.11
 export OMP_NUM_THREADS ?= 1
 
 OLDEST = numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 narwhals==2.20.0 \
-	pandas==2.2.0 polars==1.0.0 pyarrow==16.0.0 fairlearn==0.12.0
+	pandas==2.2.0 polars==1.0.0 pyarrow==16.0.0 duckdb==1.0.0 \
+	fairlearn==0.12.0 skops==0.11.0
 
 .PHONY: demo test lint simulate wheel wheel-test oldest clean
 

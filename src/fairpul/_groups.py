@@ -43,6 +43,8 @@ def encode_groups(group: Any, n_rows: int) -> tuple[Codes, Keys]:
     if group is None:
         return np.zeros(n_rows, dtype=np.intp), (EVERYBODY,)
     columns = _columns(group)
+    if not columns:
+        raise ValueError("The group has no column. Pass None for a single group.")
     for column in columns:
         if len(column) != n_rows:
             raise ValueError(
@@ -109,22 +111,14 @@ def _columns(group: Any) -> list[Any]:
     """Return the one or several columns of a group argument."""
     if nw.dependencies.is_into_dataframe(group):
         frame = nw.from_native(group, eager_only=True)
-        return [frame[name] for name in frame.columns]
+        return list(frame.iter_columns())
     if nw.dependencies.is_into_series(group):
         return [nw.from_native(group, series_only=True)]
-    if isinstance(group, np.ndarray):
-        array = group
-    else:
-        values = list(group)
-        if any(isinstance(value, tuple) for value in values):
-            return [_objects(values)]
-        try:
-            array = np.asarray(values)
-        except ValueError:  # ragged rows: hashables of unlike kinds
-            return [_objects(values)]
-        mixed = len({type(value) for value in values}) > 1
-        if mixed or array.dtype.kind not in "biufU":
-            array = _objects(values) if array.ndim < 2 else np.array(values, object)
+    if hasattr(group, "to_pylist"):  # an Arrow array; narwhals knows chunked ones only
+        group = group.to_pylist()
+    elif isinstance(group, np.ma.MaskedArray):
+        group = group.tolist()
+    array = group if isinstance(group, np.ndarray) else _as_array(list(group))
     if array.ndim == 2:
         return [array[:, j] for j in range(array.shape[1])]
     if array.ndim != 1:
@@ -132,6 +126,22 @@ def _columns(group: Any) -> list[Any]:
             f"The group must have one or two dimensions, got shape {array.shape}."
         )
     return [array]
+
+
+def _as_array(values: list[Any]) -> NDArray[Any]:
+    """Array of the values that changes none of them, two-dimensional for rows."""
+    if any(isinstance(value, list | np.ndarray) for value in values):
+        return np.array(values, dtype=object)
+    kinds = {type(value) for value in values}
+    if len(kinds) != 1 or tuple in kinds:
+        return _objects(values)
+    array = np.asarray(values)
+    # Integers beyond 64 bits would come back as floats.
+    rounded = array.dtype.kind == "f" and not issubclass(
+        kinds.pop(), float | np.floating
+    )
+    exact = array.dtype.kind in "biufU" and not rounded
+    return array if exact and array.ndim == 1 else _objects(values)
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:
@@ -143,9 +153,11 @@ def _objects(values: list[Any]) -> NDArray[np.object_]:
 def _encode_column(column: Any) -> tuple[Codes, Keys]:
     if isinstance(column, nw.Series):
         n_missing = int(column.null_count())
-        if n_missing:
+        if n_missing and not column.dtype.is_float():
             raise _missing(n_missing)
-        if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        categorical = isinstance(column.dtype, nw.Categorical | nw.Enum)
+        # The categories of pandas can be of any type, which a cast would lose.
+        if categorical and not column.implementation.is_pandas_like():
             column = column.cast(nw.String)
         column = column.to_numpy()
     if column.dtype.kind == "f":
@@ -167,7 +179,8 @@ def _count_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
         return np.zeros(0, dtype=np.intp), column
     numbers = column.view(np.uint8) if column.dtype == bool else column
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low > _WIDEST_TABLE * len(column):
+    beyond = high > np.iinfo(np.intp).max
+    if beyond or high - low > _WIDEST_TABLE * len(column):
         values, codes = np.unique(column, return_inverse=True)
         return codes.astype(np.intp, copy=False), values
     offset = numbers.astype(np.intp, copy=False)
@@ -184,9 +197,9 @@ def _count_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
 
 def _encode_objects(column: Iterable[Any]) -> tuple[Codes, Keys]:
     """Code hashables; equal values of unlike type (1 and True) are refused."""
-    seen: dict[tuple[type, Any], int] = {}
+    seen: dict[tuple[Any, Any], int] = {}
     raw = np.fromiter(
-        (seen.setdefault((value.__class__, value), len(seen)) for value in column),
+        (seen.setdefault((_types(value), value), len(seen)) for value in column),
         dtype=np.intp,
     )
     values = [value for _, value in seen]
@@ -218,12 +231,21 @@ def _intersect(coded: list[tuple[Codes, Keys]]) -> tuple[Codes, Keys]:
     return codes, keys
 
 
+def _types(value: Any) -> Any:
+    """Type of a value, or of the parts of a tuple: (1,) equals (True,) in Python."""
+    if isinstance(value, tuple):
+        return tuple(_types(part) for part in value)
+    return value.__class__
+
+
 def _plain(value: Any) -> Hashable:
     if isinstance(value, tuple):
         return tuple(_plain(part) for part in value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value  # nanoseconds would become integers
     if isinstance(value, np.generic):
         return value.item()  # type: ignore[no-any-return]
-    return str(value) if isinstance(value, str) else value
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def _order(key: Hashable) -> tuple[Any, ...]:

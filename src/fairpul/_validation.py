@@ -50,9 +50,9 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 def check_score(score: Any) -> NDArray[Any]:
     """Scores as a float array of one dimension, a view where that is possible."""
     column: NDArray[Any] = column_or_1d(score)
-    if column.dtype.kind in "biu" or column.dtype == np.float16:
-        column = column.astype(np.float32 if column.dtype.itemsize < 4 else np.float64)
-    if column.dtype.kind != "f":
+    if column.dtype.kind in "biuf" and column.dtype.itemsize < 4:
+        column = column.astype(np.float32)
+    elif column.dtype not in (np.float32, np.float64):
         column = _as_float(column, "scores")
     if len(column) and not (column.min() >= 0 and column.max() <= 1):
         n_missing = int(np.isnan(column).sum())
@@ -74,7 +74,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
         raise ValueError(
             "Sample weights must be finite, nonnegative and not all zero; got "
-            f"values from {weight.min()!r} to {weight.max()!r}."
+            f"values from {float(weight.min())!r} to {float(weight.max())!r}."
         )
     return weight
 
@@ -85,6 +85,13 @@ def check_cluster(cluster: Any, n_rows: int) -> NDArray[np.intp] | None:
         return None
     column = column_or_1d(cluster)
     _check_length("cluster", len(column), n_rows)
+    if column.dtype.kind in "fO":
+        n_missing = sum(value is None or value != value for value in column.tolist())
+        if n_missing:
+            raise ValueError(
+                f"The cluster is missing in {n_missing} rows. Drop these rows or give "
+                "each of them a cluster of its own."
+            )
     return np.unique(column, return_inverse=True)[1].astype(np.intp, copy=False)
 
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from fairpul._groups import codes_of, encode_groups
@@ -186,6 +187,12 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             The fitted estimator itself.
         """
         self._check_parameters()
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{kind}; recode it to 1 for labeled and 0 for unlabeled rows."
+            )
         labeled, self.classes_ = check_labels(y)
         group = self._group(X, sensitive_features)
         codes, keys = encode_groups(group, len(labeled))

@@ -392,6 +392,11 @@ def _training_data(
     """Columns with the fit keywords under the names that the estimator expects."""
     cluster = check_cluster(groups, len(labeled))
     weight = check_weight(sample_weight, len(labeled))
+    if weight is not None and len(np.unique(labeled[weight > 0])) < 2:
+        raise ValueError(
+            "Rows of positive sample_weight are of one class only; labeled and "
+            "unlabeled ones are required."
+        )
     keywords = {} if fit_params is None else dict(fit_params)
     routing = get_config()["enable_metadata_routing"]
     if routing and hasattr(estimator, "get_metadata_routing"):

@@ -7,14 +7,13 @@ and the content of a row are hashed to 64 bits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul._groups import key_to_json
+from fairpul._groups import typed
 
 #: Draws of integer ids are multiples of 1 / PRIME, a Mersenne prime.
 PRIME = 2**31 - 1
@@ -48,6 +47,8 @@ def draw_integers(row_id: NDArray[Any], salt: int) -> NDArray[np.int64]:
     True
     """
     a, b, c, d, e = polynomial(salt)
+    if row_id.dtype.itemsize < 8:  # the primes do not fit into 8 or 16 bits
+        row_id = row_id.astype(np.int64)
     x = (row_id % PRIME).astype(np.int64)
     y = (row_id % SECOND_PRIME).astype(np.int64)
     cubic = ((a * x + b) % PRIME * x + c) % PRIME * x + d
@@ -75,8 +76,7 @@ def draw_by_content(
     content are accepted evenly, in number, whatever their order.
     """
     content = (score.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    name = json.dumps([type(key).__name__, key_to_json(key)])
-    start = _hash_text(np.array([name]), salt)[0]
+    start = _hash_text(np.array([ascii(typed(key))]), salt)[0]
     hashed = _uniform(_mix(content ^ start))
     return np.asarray((hashed + _occurrence(content) * _GOLDEN_RATIO) % 1.0)
 
@@ -93,7 +93,7 @@ def _occurrence(content: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 
 def _mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Finalizer of 64-bit words: every input bit moves every output bit."""
+    """Mix 64-bit words so that every input bit moves every output bit."""
     with np.errstate(over="ignore"):
         value = value + np.uint64(0x9E3779B97F4A7C15)
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

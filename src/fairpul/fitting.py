@@ -114,7 +114,7 @@ def fit_rule(
     rows = _as_scores(scores, labeled, group, sample_weight, cluster)
     allowed = check_tolerance(constraint, tolerance)
     goal = check_objective(objective)
-    if lottery not in ("auto", True, False):
+    if not (lottery == "auto" or isinstance(lottery, bool)):
         raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
     frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
     program = _make_program(rows, frequency, goal, allowed)
@@ -187,6 +187,9 @@ def _label_frequency(
     if isinstance(label_frequency, Mapping) and all(
         isinstance(value, LabelFrequency) for value in label_frequency.values()
     ):
+        missing = [key for key in rows.groups if key not in label_frequency]
+        if missing:
+            raise ValueError(f"label_frequency has no value for groups {missing!r}.")
         return {key: label_frequency[key] for key in rows.groups}
     with warnings.catch_warnings():
         if not needs_label_frequency(objective, tolerance):
@@ -249,7 +252,8 @@ def _design_effect(rows: GroupScores, s: int, recall: float) -> float:
         None if rows.sample_weight is None else rows.sample_weight[member],
         rows.cluster[member],
     )
-    return group.tpr_design_effect
+    influence = np.array([0.0, -group.tpr, 0.0, 1.0]) / group.m
+    return float(group.spread(influence, group.m_effective).effect)
 
 
 def _among_all_cuts(
@@ -272,8 +276,8 @@ def _deploy(
     if len(program.tolerance) > 1:
         if lottery == "auto":
             return exact
-        points = [rows.points(s) for s in range(len(exact))]
-        return tuple({cut: 1.0} for cut in best_single_cuts(program, points))
+        every = [rows.points(s) for s in range(len(exact))]
+        return tuple({cut: 1.0} for cut in best_single_cuts(program, every))
     rate = next(iter(program.tolerance), None)
     if rate is None:
         rate = "selection_rate" if np.isfinite(program.budget) else "tpr"

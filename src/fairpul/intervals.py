@@ -14,11 +14,12 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import studentized_range
 
-# The density of the smallest error is summed on this grid of standard units. The
-# trapezoid is exact to float precision while the narrowest error spans a grid step;
-# narrower ones are widened to it, which adds at most a few thousandths of the widest.
-_GRID = np.linspace(-8.5, 8.5, 8501)
-_NARROWEST = _GRID[1] - _GRID[0]
+# The density of the smallest error is summed between these limits, in units of the
+# widest error, in steps of a tenth of the narrowest error, for which the trapezoid rule
+# is exact to float precision. Errors narrower than the bound are widened to it, which
+# adds at most a few thousandths of the widest to the quantile.
+_LIMIT = 8.5
+_NARROWEST = 0.01
 
 
 def critical_value(level: float = 0.95, df: float = math.inf) -> float:
@@ -131,21 +132,27 @@ def range_quantile(se: ArrayLike, level: float = 0.95) -> float:
     if len(scale) == 2:
         return critical_value(level) * math.hypot(*scale)
     units = np.maximum(scale / widest, _NARROWEST)
-    highest = 2 * float(_GRID[-1])
-    return widest * float(
-        brentq(lambda q: _range_cdf(q, units) - level, 0, highest, xtol=1e-10)
-    )
+    steps = math.ceil(2 * _LIMIT / (0.1 * units.min()))
+    smallest, step = np.linspace(-_LIMIT, _LIMIT, steps + 1, retstep=True)
+
+    def excess(q: float) -> float:
+        return _range_density(q, units, smallest) * step - level
+
+    return widest * float(brentq(excess, 0, 2 * _LIMIT, xtol=1e-10))
 
 
-def _range_cdf(q: float, se: NDArray[np.float64]) -> float:
-    x = _GRID / se[:, None]
+def _range_density(
+    q: float, se: NDArray[np.float64], smallest: NDArray[np.float64]
+) -> float:
+    """Sum, over values of the smallest error, of its density while the range is < q."""
+    x = smallest / se[:, None]
     density = np.exp(-(x**2) / 2) / (se[:, None] * math.sqrt(2 * math.pi))
     between = ndtr(x + q / se[:, None]) - ndtr(x)
     # Product over all other errors without a division, which fails where one is 0.
     ones = np.ones((1, x.shape[1]))
     before = np.cumprod(np.concatenate([ones, between[:-1]]), axis=0)
     after = np.cumprod(np.concatenate([ones, between[:0:-1]]), axis=0)[::-1]
-    return float((density * before * after).sum() * (_GRID[1] - _GRID[0]))
+    return float((density * before * after).sum())
 
 
 def difference_se(

@@ -154,8 +154,8 @@ def _first_chord_below(
     x: float, height: float, q: Array, t: Array, first: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Return the first end, for each start, whose chord passes x at or below height."""
-    low = np.full(len(first), int(np.searchsorted(q, x, side="left")))
-    low = np.maximum(low, first + 1)
+    above = int(np.searchsorted(q, x, side="left"))
+    low: NDArray[np.intp] = np.maximum(above, first + 1)
     high = np.full(len(first), len(q))
     while (low < high).any():
         middle = (low + high) // 2

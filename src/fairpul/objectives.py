@@ -29,7 +29,7 @@ class MinimumCost:
     Examples
     --------
     >>> MinimumCost(false_negative=10)
-    MinimumCost(false_negative=10, false_positive=1.0)
+    MinimumCost(false_negative=10.0, false_positive=1.0)
     """
 
     false_negative: float = 1.0
@@ -41,6 +41,8 @@ class MinimumCost:
             raise ValueError(f"Costs must be finite numbers >= 0, got {costs!r}.")
         if not any(costs):
             raise ValueError("At least one of the two costs must be above 0.")
+        object.__setattr__(self, "false_negative", float(self.false_negative))
+        object.__setattr__(self, "false_positive", float(self.false_positive))
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class RecallFloor:
 
     def __post_init__(self) -> None:
         _check_share("recall", self.recall)
+        object.__setattr__(self, "recall", float(self.recall))
         if self.assured and self.recall == 1:
             raise ValueError(
                 "A recall of 1 cannot be assured from a sample; ask for less than 1."
@@ -95,6 +98,7 @@ class Capacity:
 
     def __post_init__(self) -> None:
         _check_share("share", self.share)
+        object.__setattr__(self, "share", float(self.share))
         if not (self.floor is None or isinstance(self.floor, RecallFloor)):
             raise TypeError(f"floor must be a RecallFloor, got {self.floor!r}.")
 

@@ -87,8 +87,10 @@ def sorted_points(
     >>> points = sorted_points(
     ...     np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False])
     ... )
-    >>> points.cut.tolist(), points.tpr.tolist(), points.selection_rate.tolist()
-    ([inf, 0.5, 0.0], [0.0, 1.0, 1.0], [0.0, 0.75, 1.0])
+    >>> points.cut.tolist(), points.tpr.tolist()
+    ([inf, 0.9, 0.5, 0.0], [0.0, 0.5, 1.0, 1.0])
+    >>> points.selection_rate.tolist()
+    [0.0, 0.25, 0.75, 1.0]
     """
     order = np.argsort(score)[::-1]
     ranked = score[order]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,8 @@ class DecisionRule:
         column = check_score(score)
         codes = codes_of(group, self.groups, len(column))
         probability = acceptance(column, codes, self.cuts)
-        decision = (probability == 1).astype(np.int64)
+        decision: NDArray[np.int64] = (probability == 1).astype(np.int64)
         drawn = np.flatnonzero((probability > 0) & (probability < 1))
-        if not self.has_lottery:
-            return decision
         if row_id is not None:
             ids = _check_row_id(row_id, len(column))[drawn]
             accepted = self._draw_by_id(ids, probability[drawn])
@@ -151,7 +150,7 @@ class DecisionRule:
         group: str | list[str] | None = None,
         row_id: str | None = None,
     ) -> str:
-        """SQL expression of the decision: 1, 0, or -1 for invalid rows.
+        """Write the decision as SQL: 1, 0, or -1 for invalid rows.
 
         Parameters
         ----------
@@ -220,21 +219,38 @@ class DecisionRule:
         missing = sorted(_FIELDS - fields.keys())
         if missing:
             raise ValueError(f"The rule lacks the fields {missing!r}.")
+        try:
+            return cls._from_fields(fields)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"The fields of the rule are damaged ({error!r}). Export it again."
+            ) from error
+
+    @classmethod
+    def _from_fields(cls, fields: Mapping[str, Any]) -> DecisionRule:
         groups = tuple(key_from_json(key) for key in fields["groups"])
         cuts = tuple(_cuts_from_json(cuts) for cuts in fields["cuts"])
-        if not len(groups) == len(cuts) == len(set(groups)):
+        if not 0 < len(groups) == len(cuts) == len(set(groups)):
             raise ValueError(
                 f"A rule needs one list of cuts for each of its distinct groups, got "
                 f"{len(cuts)} for {list(groups)!r}."
             )
+        for name in ("lottery_share", "label_frequency"):
+            if len(fields[name]) != len(groups):
+                raise ValueError(
+                    f"A rule needs one {name} for each of its groups "
+                    f"{list(groups)!r}, got {fields[name]!r}."
+                )
+        if type(fields["seed"]) is not int:
+            raise ValueError(f"The seed must be an integer, got {fields['seed']!r}.")
         return cls(
             groups=groups,
             cuts=cuts,
             expected=Rates.from_dict(fields["expected"]),
             realized=Rates.from_dict(fields["realized"]),
-            certificate=fields["certificate"],
-            objective_value=fields["objective_value"],
-            cost_of_snapping=fields["cost_of_snapping"],
+            certificate=float(fields["certificate"]),
+            objective_value=float(fields["objective_value"]),
+            cost_of_snapping=float(fields["cost_of_snapping"]),
             constraint=fields["constraint"],
             tolerance=check_tolerance(fields["constraint"], fields["tolerance"]),
             objective=_objective_from_dict(fields["objective"]),
@@ -282,7 +298,7 @@ class DecisionRule:
 def acceptance(
     score: NDArray[Any], codes: NDArray[np.intp], cuts: tuple[Cuts, ...]
 ) -> NDArray[np.float64]:
-    """Acceptance probability of rows with coded groups under the cuts of a rule."""
+    """Look up the acceptance probability of rows with coded groups."""
     levels = [acceptance_levels(group_cuts) for group_cuts in cuts]
     probability = np.zeros(len(score))
     for rank in reversed(range(max(map(len, cuts)))):  # from lenient to strict
@@ -313,11 +329,13 @@ _FIELDS = {
 def _cuts_from_json(values: Any) -> Cuts:
     cuts = tuple((np.inf if cut is None else float(cut), float(w)) for cut, w in values)
     weights = [weight for _, weight in cuts]
-    descending = all(a[0] > b[0] for a, b in zip(cuts, cuts[1:], strict=False))
-    if not descending or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-9:
+    descending = all(a[0] > b[0] for a, b in pairwise(cuts))
+    inside = all(0 <= cut <= 1 or cut == np.inf for cut, _ in cuts)
+    positive = all(weight > 0 for weight in weights)
+    if not (descending and inside and positive and abs(sum(weights) - 1) <= 1e-9):
         raise ValueError(
-            "Cuts must fall from strict to lenient, with positive weights that sum to "
-            f"1, got {values!r}."
+            "Cuts must fall from strict to lenient, each in [0, 1] or null, with "
+            f"positive weights that sum to 1, got {values!r}."
         )
     return cuts
 
@@ -333,13 +351,16 @@ def _objective_from_dict(fields: Mapping[str, Any]) -> Objective:
         raise ValueError(f"Unknown objective in the rule: {fields!r}.")
     if values.get("floor") is not None:
         values["floor"] = RecallFloor(**values["floor"])
-    return kind(**values)  # type: ignore[no-any-return]
+    return kind(**values)
 
 
 def _check_row_id(row_id: ArrayLike, n_rows: int) -> NDArray[Any]:
-    ids: NDArray[Any] = column_or_1d(row_id)
+    # NumPy first: scikit-learn reads nullable integers as floats.
+    ids: NDArray[Any] = column_or_1d(np.asarray(row_id))
     if len(ids) != n_rows:
         raise ValueError(f"row_id has {len(ids)} rows where {n_rows} were expected.")
+    if not n_rows:
+        return ids.astype(np.int64)
     if ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids):
         return ids.astype(str)
     if ids.dtype.kind not in "iuU":

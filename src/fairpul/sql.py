@@ -17,7 +17,7 @@ _QUOTES = {"duckdb": '"', "spark": "`"}
 
 
 def acceptance_levels(cuts: Cuts) -> list[float]:
-    """Acceptance probability of a row by the strictest cut that its score reaches.
+    """Probability of acceptance by the strictest cut that a score reaches.
 
     Examples
     --------
@@ -112,7 +112,8 @@ def _draw(row_id: str, seed: int) -> str:
     a, b, c, d, e = polynomial(seed)
 
     def modulo(value: str, prime: int) -> str:
-        return f"CAST((({value} % {prime}) + {prime}) % {prime} AS BIGINT)"
+        # Cast before the sum, which would overflow the 32 bits of an INTEGER id.
+        return f"((CAST({value} % {prime} AS BIGINT) + {prime}) % {prime})"
 
     def reduced(value: str) -> str:
         return f"({value}) % {PRIME}"

@@ -80,10 +80,9 @@ def _numeric_series(column: nw.Series[Any]) -> NDArray[np.float64]:
         return column.cast(nw.Float64).to_numpy().astype(np.float64)
     if dtype.is_temporal():
         return _numeric_column(np.asarray(column.to_numpy()))
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        order = column.cat.get_categories().to_list()
-        return _coded(column.to_list(), order)
-    if dtype == nw.String or dtype == nw.Object:
+    if isinstance(dtype, nw.Enum):
+        return _coded(column.to_list(), list(dtype.categories))
+    if dtype in (nw.Categorical, nw.String, nw.Object):
         return _numeric_objects(column.to_list())
     raise NotNumericError(f"column {column.name!r} of X has type {dtype}")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fairpul.objectives import MinimumCost, Objective
-from fairpul.solvers.columns import least_selection, solve_by_columns
+from fairpul.solvers.columns import solve_by_columns
 from fairpul.solvers.exact import (
     solve_equal_opportunity,
     solve_equalized_odds,
@@ -29,12 +27,4 @@ def solve(program: Program, objective: Objective) -> Solution:
             return solve_equal_opportunity(program, objective)
         if program.tolerance == {"tpr": 0.0, "fpr": 0.0}:
             return solve_equalized_odds(program, objective)
-    if np.isfinite(program.budget) and program.floor.any():
-        needed = least_selection(program)
-        if needed > program.budget:
-            raise ValueError(
-                f"A capacity of {program.budget:.4g} of all rows cannot hold the "
-                f"recall floor: that takes at least {needed:.4g}. Raise the capacity "
-                "to that or lower the floor."
-            )
     return solve_by_columns(program)

@@ -33,7 +33,7 @@ def solve_by_columns(program: Program) -> Solution:
     rate for the lower end of its interval. Its duals price all cuts of the hulls; the
     best of each group enters until none improves.
     """
-    active = [_first_columns(program, s) for s in range(len(program.hulls))]
+    active = _first_columns(program)
     best_bound = -np.inf
     for _ in range(_MOST_ROUNDS):
         result = _solve_master(program, active)
@@ -52,7 +52,27 @@ def solve_by_columns(program: Program) -> Solution:
     return _read_solution(program, active, result.x, best_bound)
 
 
-def least_selection(program: Program) -> float:
+def _first_columns(program: Program) -> list[list[int]]:
+    """Columns that make the master feasible.
+
+    Accepting nobody fits any budget and everybody any floor. Where there are both, the
+    mixture that holds the floors with the fewest rows shows whether they fit.
+    """
+    ends = [{0, len(hull.points) - 1} for hull in program.hulls]
+    if np.isfinite(program.budget) and program.floor.any():
+        least = _least_selection(program)
+        if least.value > program.budget:
+            raise ValueError(
+                f"A capacity of {program.budget:.4g} of all rows cannot hold the "
+                f"recall floor: that takes at least {least.value:.4g}. Raise the "
+                "capacity to that or lower the floor."
+            )
+        for columns, mixture in zip(ends, least.mixtures or (), strict=True):
+            columns.update(mixture)
+    return [sorted(columns) for columns in ends]
+
+
+def _least_selection(program: Program) -> Solution:
     """Smallest share of rows that satisfies all of a program but its budget."""
     nothing = np.zeros(len(program.hulls))
     relaxed = Program(
@@ -64,13 +84,7 @@ def least_selection(program: Program) -> float:
         program.floor,
         np.inf,
     )
-    return solve_by_columns(relaxed).value
-
-
-def _first_columns(program: Program, s: int) -> list[int]:
-    """Columns that make the master feasible: accept nobody and accept everybody."""
-    last = len(program.hulls[s].points) - 1
-    return sorted({0, last})
+    return solve_by_columns(relaxed)
 
 
 def _solve_master(program: Program, active: list[list[int]]) -> Any:

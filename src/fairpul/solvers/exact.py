@@ -153,7 +153,7 @@ def _prices_at(b: float, curves: list[tuple[Array, Array]], total: float) -> Arr
 
 def _crossings(x: Array, heights: Array) -> list[tuple[float, float]]:
     """Corners of the lower envelope of lines between two neighboring knots."""
-    corners = []
+    corners: list[tuple[float, float]] = []
     at, slope = heights[:, 0], (heights[:, 1] - heights[:, 0]) / (x[1] - x[0])
     position = 0.0
     line = int(np.lexsort((slope, at))[0])
@@ -188,8 +188,13 @@ def _odds_multipliers(
     positives = _positives(program)
     loss_a = cost.false_positive * (1 - positives)
     gain_t = cost.false_negative * positives
-    if gain_t == 0:
-        return {rate: np.zeros(len(chains)) for rate in ("tpr", "fpr")}
+    shares = program.shares
+    priors = np.array([hull.prior for hull in program.hulls])
+    if gain_t == 0:  # accepting no negative is free of any loss
+        return {
+            "tpr": np.zeros(len(chains)),
+            "fpr": -cost.false_positive * shares * (1 - priors),
+        }
     exchange = loss_a / gain_t
     active = [
         s for s, c in enumerate(chains) if np.interp(a, *c) <= t + 100 * _ROUNDING
@@ -211,8 +216,6 @@ def _odds_multipliers(
         weight[:] = slope[:] = 0.0
         weight[up], slope[up] = part, steep[up]
         weight[down], slope[down] = 1 - part, flat[down]
-    shares = program.shares
-    priors = np.array([hull.prior for hull in program.hulls])
     return {
         "tpr": cost.false_negative * shares * priors - gain_t * weight,
         "fpr": gain_t * weight * slope - cost.false_positive * shares * (1 - priors),

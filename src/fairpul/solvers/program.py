@@ -157,7 +157,7 @@ def lagrangian_bound(
         + \sum_M [\min(0, -\textstyle\sum_s y_{Ms}) - \epsilon_M \sum_s y_{Ms}^+]
     """
     bound = program.constant
-    for s, hull in enumerate(program.hulls):
+    for s in range(len(program.hulls)):
         bound += float(
             reduced_cost(
                 program, s, multipliers, floor_multiplier, budget_multiplier

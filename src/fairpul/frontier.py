@@ -1,0 +1,108 @@
+"""What a smaller gap costs: the best rule at each tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairpul.fitting import fit_rule
+from fairpul.group_scores import GroupScores
+from fairpul.label_frequency import resolve_label_frequency
+from fairpul.objectives import CONSTRAINTS, Objective
+from fairpul.rule import DecisionRule
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """Best rules over a range of tolerances.
+
+    Attributes
+    ----------
+    tolerances : ndarray of shape (n_tolerances,)
+        Largest gap allowed in each constrained rate.
+    rules : tuple of DecisionRule
+        The best rule at each tolerance.
+    costs : ndarray of shape (n_tolerances,)
+        Objective of the exact mixtures: cost, selection rate, or recall.
+    gaps : ndarray of shape (n_tolerances,)
+        Largest gap of the exact mixtures among the constrained rates.
+    """
+
+    tolerances: NDArray[np.float64]
+    rules: tuple[DecisionRule, ...]
+    costs: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+
+
+def frontier(
+    scores: GroupScores,
+    *,
+    constraint: str = "equal_opportunity",
+    objective: Objective | None = None,
+    tolerances: ArrayLike | None = None,
+    label_frequency: Any = "peak_rate",
+    class_prior: Any = None,
+) -> Frontier:
+    """Best rule at each tolerance, from equal rates to rates left alone.
+
+    Parameters
+    ----------
+    scores : GroupScores
+        Scores, out-of-fold or held out.
+    constraint : str, default="equal_opportunity"
+        Which rates the groups must share.
+    objective : MinimumCost, RecallFloor, Capacity or None, default=None
+        What the rules should achieve.
+    tolerances : array-like, optional
+        Tolerances in [0, 1]. Default: 21 equal steps from 0 to the gap of the best
+        rule without constraint, beyond which a larger tolerance changes nothing.
+    label_frequency, class_prior
+        As in :func:`fairpul.fit_rule`; estimated once for all tolerances.
+
+    Returns
+    -------
+    Frontier
+        Rules, objectives and gaps of the exact mixtures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpul.datasets import make_underdiagnosed
+    >>> data = make_underdiagnosed(4000, random_state=0)
+    >>> scores = GroupScores(data.posterior, data.labeled, data.group)
+    >>> curve = frontier(scores, label_frequency=0.8)
+    >>> bool((np.diff(curve.costs) <= 1e-12).all())
+    True
+    """
+    if constraint is None or constraint not in CONSTRAINTS:
+        raise ValueError(
+            f"A frontier needs a constraint, one of {[*CONSTRAINTS][:-1]!r}; got "
+            f"{constraint!r}."
+        )
+    frequency = resolve_label_frequency(label_frequency, class_prior, scores)
+
+    def best(constraint: str | None, tolerance: float) -> DecisionRule:
+        return fit_rule(
+            scores,
+            constraint=constraint,
+            tolerance=tolerance,
+            objective=objective,
+            label_frequency=frequency,
+            lottery=True,
+        )
+
+    if tolerances is None:
+        widest = _largest_gap(best(None, 0.0), CONSTRAINTS[constraint])
+        tolerances = np.linspace(0.0, min(1.0, widest), 21)
+    allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
+    rules = tuple(best(constraint, float(gap)) for gap in allowed)
+    gaps = [_largest_gap(rule, CONSTRAINTS[constraint]) for rule in rules]
+    costs = [rule.objective_value for rule in rules]
+    return Frontier(allowed, rules, np.array(costs), np.array(gaps))
+
+
+def _largest_gap(rule: DecisionRule, rates: tuple[str, ...]) -> float:
+    return max(rule.expected.gaps[rate].estimate for rate in rates)

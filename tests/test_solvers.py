@@ -1,0 +1,336 @@
+"""The solvers against the full LP, and against cases worked by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+from fairpul.group_scores import GroupScores
+from fairpul.lottery import exact_mixtures
+from fairpul.objectives import Capacity, MinimumCost, RecallFloor, check_tolerance
+from fairpul.operating_points import OperatingPoints
+from fairpul.solvers import GroupHull, make_program, solve
+from fairpul.solvers.columns import solve_by_columns
+from fairpul.solvers.program import lagrangian_bound, rate_of
+from fairpul.solvers.single_cuts import best_single_cuts
+
+CONSTRAINTS = [
+    None,
+    "equal_opportunity",
+    "equalized_odds",
+    "predictive_equality",
+    "demographic_parity",
+]
+# What the issue of exactness allows: HiGHS itself answers to 1e-10.
+EXACT = 1e-9
+
+
+def full_lp(program):
+    """Optimum over all cuts of the hulls at once, written out row by row."""
+    rates = list(program.tolerance)
+    sizes = [len(hull.points) for hull in program.hulls]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    n = start[-1] + len(rates)
+    cost, upper, upper_end, equal = np.zeros(n), [], [], []
+
+    def row(s, value):
+        line = np.zeros(n)
+        line[start[s] : start[s + 1]] = value
+        return line
+
+    for s, hull in enumerate(program.hulls):
+        cost += row(s, program.tpr_cost[s] * hull.points.tpr)
+        cost += row(s, program.selection_cost[s] * hull.points.selection_rate)
+        equal.append(row(s, 1.0))
+        upper.append(-row(s, hull.points.tpr))
+        upper_end.append(-program.floor[s])
+        for number, rate in enumerate(rates):
+            line = row(s, hull.rate(rate))
+            line[start[-1] + number] = -1
+            upper += [line, -line]
+            upper_end += [program.tolerance[rate], 0.0]
+    if np.isfinite(program.budget):
+        upper.append(
+            sum(
+                row(s, hull.share * hull.points.selection_rate)
+                for s, hull in enumerate(program.hulls)
+            )
+        )
+        upper_end.append(program.budget)
+    result = linprog(
+        cost,
+        A_ub=np.array(upper),
+        b_ub=upper_end,
+        A_eq=np.array(equal),
+        b_eq=np.ones(len(sizes)),
+        bounds=[(0, None)] * start[-1] + [(0, 1)] * len(rates),
+        options={
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        },
+    )
+    return result.fun + program.constant if result.status == 0 else None
+
+
+def random_rows(rng):
+    """Rows of 2 to 6 groups: ties, tiny groups, skewed weights."""
+    k, n = int(rng.integers(2, 7)), int(rng.integers(60, 1500))
+    group = rng.choice(k, n, p=rng.dirichlet(np.ones(k)))
+    group[: 4 * k] = np.repeat(np.arange(k), 4)
+    score = np.round(rng.random(n), int(rng.integers(1, 6)))
+    labeled = rng.random(n) < score * rng.uniform(0.2, 0.9, k)[group]
+    labeled[: 4 * k] = np.tile([True, False, True, False], k)
+    weight = None if rng.random() < 0.5 else rng.exponential(1, n) ** 3
+    return GroupScores(score, labeled, group, sample_weight=weight)
+
+
+def random_program(rng):
+    rows = random_rows(rng)
+    k = len(rows.groups)
+    hulls = []
+    for s in range(k):
+        hull = rows.points(s).hull()
+        least = hull.labeled_share
+        c = rng.uniform(least + 0.02 * (1 - least), 1)
+        hulls.append(GroupHull(hull, float(rows.shares[s]), c))
+    constraint = CONSTRAINTS[rng.integers(5)]
+    gaps = check_tolerance(constraint, 0.0)
+    gaps = {rate: float(rng.choice([0, 0.02, 0.1])) for rate in gaps}
+    kind = rng.random()
+    objective = MinimumCost(float(rng.uniform(0, 5)), float(rng.uniform(0.01, 5)))
+    floor = np.zeros(k)
+    if kind < 0.25:
+        objective = RecallFloor(float(rng.random()))
+        floor[:] = objective.recall
+    elif kind < 0.4:
+        objective = Capacity(float(rng.random()))
+    elif kind < 0.55:
+        objective = Capacity(float(rng.random()), RecallFloor(float(rng.random() / 2)))
+        floor[:] = objective.floor.recall
+    return make_program(hulls, objective, gaps, floor), objective
+
+
+def mixture_rates(program, solution):
+    """Rates of the mixtures of cuts that a rule would deploy."""
+    rates = {"tpr": [], "selection_rate": [], "fpr": []}
+    mixtures = exact_mixtures(program.hulls, solution)
+    for hull, mixture in zip(program.hulls, mixtures, strict=True):
+        cuts, weights = list(mixture), list(mixture.values())
+        for rate, values in rates.items():
+            values.append(hull.rate(rate)[cuts] @ weights)
+    return {rate: np.array(values) for rate, values in rates.items()}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_thousand_random_problems_equal_the_full_lp(seed):
+    rng = np.random.default_rng(seed)
+    infeasible = 0
+    for _ in range(100):
+        program, objective = random_program(rng)
+        reference = full_lp(program)
+        if reference is None:
+            with pytest.raises(ValueError, match="takes at least"):
+                solve(program, objective)
+            infeasible += 1
+            continue
+        solution = solve(program, objective)
+        assert solution.value == pytest.approx(reference, abs=EXACT)
+        assert 0 <= solution.certificate < EXACT
+        rates = mixture_rates(program, solution)
+        value = program.value(rates["tpr"], rates["selection_rate"])
+        assert value == pytest.approx(reference, abs=EXACT)
+        for rate, gap in program.tolerance.items():
+            assert np.ptp(rates[rate]) <= gap + EXACT
+        assert (rates["tpr"] >= program.floor - EXACT).all()
+        assert program.shares @ rates["selection_rate"] <= program.budget + EXACT
+    assert infeasible < 20
+
+
+def test_nearest_feasible_capacity_is_named():
+    rng = np.random.default_rng(3)
+    rows = random_rows(rng)
+    hulls = [
+        GroupHull(rows.points(s).hull(), float(rows.shares[s]), 1.0)
+        for s in range(len(rows.groups))
+    ]
+    floor = np.full(len(hulls), 0.8)
+    objective = Capacity(0.05, RecallFloor(0.8))
+    with pytest.raises(ValueError, match="takes at least") as error:
+        solve(make_program(hulls, objective, {"tpr": 0.0}, floor), objective)
+    needed = float(str(error.value).split("at least ")[1].split(". ")[0])
+    # Printed to four digits: a capacity a little above it has a solution.
+    enough = Capacity(needed * 1.001, RecallFloor(0.8))
+    solve(make_program(hulls, enough, {"tpr": 0.0}, floor), enough)
+
+
+def test_column_generation_agrees_with_the_searches_along_one_axis():
+    rng = np.random.default_rng(0)
+    for constraint in (None, "equal_opportunity", "equalized_odds"):
+        for _ in range(20):
+            program, _ = random_program(rng)
+            cost = MinimumCost(2.0, 0.7)
+            program = make_program(
+                program.hulls,
+                cost,
+                check_tolerance(constraint, 0.0),
+                np.zeros(len(program.hulls)),
+            )
+            assert solve(program, cost).value == pytest.approx(
+                solve_by_columns(program).value, abs=EXACT
+            )
+
+
+def test_any_multipliers_bound_the_optimum_from_below():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        program, _ = random_program(rng)
+        reference = full_lp(program)
+        if reference is None:
+            continue
+        k = len(program.hulls)
+        multipliers = {rate: rng.normal(0, 0.3, k) for rate in program.tolerance}
+        budget = rng.random() if np.isfinite(program.budget) else 0.0
+        bound = lagrangian_bound(program, multipliers, rng.random(k), budget)
+        assert bound <= reference + EXACT
+
+
+def smooth_group(separation, prior, share, n=20_001):
+    """Operating points of N(0, 1) against N(separation, 1) at c = 1, on a fine grid."""
+    cut = norm.isf(np.linspace(0, 1, n))
+    tpr = norm.sf(cut - separation)
+    fpr = norm.sf(cut)
+    accepted = prior * tpr + (1 - prior) * fpr
+    points = OperatingPoints(-np.arange(n, dtype=float), accepted, prior * tpr)
+    return GroupHull(points.hull(), share, 1.0)
+
+
+def test_equalized_odds_at_a_kink_needs_a_lottery_and_costs_what_duality_says():
+    # method.md E2: the second group's ROC lies above the first's everywhere.
+    hulls = [smooth_group(1.0, 0.4, 0.5), smooth_group(2.0, 0.4, 0.5)]
+    cost = MinimumCost()
+    program = make_program(hulls, cost, {"tpr": 0.0, "fpr": 0.0}, np.zeros(2))
+    solution = solve(program, cost)
+    assert solution.value == pytest.approx(0.2945, abs=5e-5)  # four printed digits
+    assert solution.certificate < 1e-12
+    rates = mixture_rates(program, solution)
+    assert np.ptp(rates["tpr"]) < 1e-9
+    assert np.ptp(rates["fpr"]) < 1e-9
+    mixtures = exact_mixtures(program.hulls, solution)
+    assert [len(mixture) > 1 for mixture in mixtures] == [False, True]
+
+
+def test_no_multiplier_rule_of_the_paper_meets_equalized_odds_at_the_kink():
+    # The paper's family: one cut per group on the posterior, from two multipliers.
+    share_1, share_0 = 0.5 * 0.4, 0.5 * 0.6
+    # Inside the box, where no rule is reversed; finest near its corners.
+    grid = np.tanh(np.linspace(-9, 9, 1201))
+    l1, l2 = np.meshgrid(grid * share_1, grid * share_0)
+
+    def rates(separation, sign):
+        gain = 1 - sign * l1 / share_1
+        loss = 1 - sign * l2 / share_0
+        # posterior / (1 - posterior) >= loss / gain, in terms of the score itself
+        odds = np.log(loss) - np.log(gain) - np.log(0.4 / 0.6)
+        cut = odds / separation + separation / 2
+        return norm.sf(cut - separation), norm.sf(cut)
+
+    (tpr_1, fpr_1), (tpr_0, fpr_0) = rates(2.0, 1), rates(1.0, -1)
+    unfairness = (abs(tpr_1 - tpr_0) + abs(fpr_1 - fpr_0)) / 2
+    assert 0.077 < unfairness.min() < 0.078  # 0.0771 in the limit of a corner
+
+
+def test_equal_opportunity_by_hand():
+    # Group a: cuts (T, Q) = (1/2, 1/4), (1, 1/2); group b: (1/2, 1/2), (1, 1).
+    a = OperatingPoints(
+        np.array([np.inf, 0.8, 0.6, 0]), np.array([0, 1, 2, 4]), np.array([0, 1, 2, 2])
+    )
+    b = OperatingPoints(
+        np.array([np.inf, 0.7, 0]), np.array([0, 2, 4]), np.array([0, 1, 2])
+    )
+    hulls = [GroupHull(a.hull(), 0.5, 0.8), GroupHull(b.hull(), 0.5, 0.8)]
+    cost = MinimumCost()
+    program = make_program(hulls, cost, {"tpr": 0.0}, np.zeros(2))
+    solution = solve(program, cost)
+    # pi = .5/.8 = .625 in both; cost(b) = .625 + sum .5 Q_s(b) - 1.25 b, with
+    # Q_a = b/2 and Q_b = b: falls by .5 per unit of b, so b = 1 and cost .125.
+    assert solution.tpr.tolist() == [1.0, 1.0]
+    assert solution.selection_rate.tolist() == [0.5, 1.0]
+    assert solution.value == pytest.approx(0.125, abs=1e-15)
+
+
+def test_single_cuts_equal_brute_force():
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        k = int(rng.integers(2, 4))
+        n = 12 * k
+        group = np.repeat(np.arange(k), 12)
+        score = np.round(rng.random(n), 2)
+        labeled = rng.random(n) < 0.2 + 0.6 * score
+        labeled[::12] = True
+        rows = GroupScores(score, labeled, group)
+        points = [rows.points(s) for s in range(k)]
+        hulls = [
+            GroupHull(p.hull(), float(rows.shares[s]), min(1.0, p.labeled_share * 1.3))
+            for s, p in enumerate(points)
+        ]
+        gaps = {
+            "tpr": float(rng.uniform(0.02, 0.3)),
+            "fpr": float(rng.uniform(0.02, 1)),
+        }
+        floor = np.full(k, rng.choice([0.0, 0.5]))
+        program = make_program(hulls, MinimumCost(1.0, 0.8), gaps, floor)
+        chosen = best_single_cuts(program, points)
+        best = np.inf
+        for cuts in itertools.product(*(range(len(p)) for p in points)):
+            best = min(best, single_cut_value(program, points, cuts))
+        assert single_cut_value(program, points, chosen) == pytest.approx(best)
+        assert np.isfinite(best)
+
+
+def single_cut_value(program, points, cuts):
+    rates = {
+        rate: np.array(
+            [
+                rate_of(p, rate, hull.prior)[j]
+                for p, hull, j in zip(points, program.hulls, cuts, strict=True)
+            ]
+        )
+        for rate in ("tpr", "fpr", "selection_rate")
+    }
+    fits = all(
+        np.ptp(rates[rate]) <= gap + 1e-12 for rate, gap in program.tolerance.items()
+    )
+    if not fits or (rates["tpr"] < program.floor - 1e-12).any():
+        return np.inf
+    return program.value(rates["tpr"], rates["selection_rate"])
+
+
+def test_single_cuts_refuse_what_they_cannot_solve():
+    rng = np.random.default_rng(0)
+    program, _ = random_program(rng)
+    hulls = program.hulls[:2]
+    points = [hull.points for hull in hulls]
+    exact = make_program(hulls, MinimumCost(), {"tpr": 0.0, "fpr": 0.1}, np.zeros(2))
+    with pytest.raises(ValueError, match="tolerance above 0"):
+        best_single_cuts(exact, points)
+    budget = make_program(hulls, Capacity(0.3), {"tpr": 0.1, "fpr": 0.1}, np.zeros(2))
+    with pytest.raises(ValueError, match="capacity"):
+        best_single_cuts(budget, points)
+    many = make_program(
+        [hulls[0]] * 9, MinimumCost(), {"tpr": 0.1, "fpr": 0.1}, np.zeros(9)
+    )
+    with pytest.raises(ValueError, match="up to 8 groups"):
+        best_single_cuts(many, [points[0]] * 9)
+
+
+@pytest.mark.parametrize("cost", [MinimumCost(0.0, 1.0), MinimumCost(1.0, 0.0)])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_a_cost_of_zero_leaves_an_optimal_rule(cost, constraint):
+    program, _ = random_program(np.random.default_rng(8))
+    gaps = check_tolerance(constraint, 0.0)
+    program = make_program(program.hulls, cost, gaps, np.zeros(len(program.hulls)))
+    solution = solve(program, cost)
+    assert solution.value == pytest.approx(full_lp(program), abs=EXACT)
+    assert solution.certificate < EXACT
