@@ -346,6 +346,12 @@ def test_folds_that_do_not_cross_fit_are_refused(rows, cv, message):
         crossfit(Recorder(), *rows, cv=cv)
 
 
+@pytest.mark.parametrize("cv", ["five", 5.0])
+def test_cv_of_another_kind_is_refused(rows, cv):
+    with pytest.raises(TypeError, match=f"cv must be a number of folds.*got {cv!r}"):
+        crossfit(Recorder(), *rows, cv=cv)
+
+
 def test_a_splitter_that_tears_groups_apart_is_refused(rows):
     splits = list(KFold(3).split(rows[0]))
     with pytest.raises(ValueError, match=r"members of groups=.*StratifiedGroupKFold"):

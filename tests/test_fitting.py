@@ -60,6 +60,18 @@ def test_expected_gaps_are_within_tolerance(constraint, rates, tolerance, lotter
         assert rule.expected.gaps[rate].estimate <= tolerance + 1e-9  # LP's precision
 
 
+def test_a_tolerance_at_the_unconstrained_gap_gives_the_unconstrained_cost():
+    free = fit(constraint=None, lottery=True)
+    for constraint, rate in (
+        ("equal_opportunity", "tpr"),
+        ("predictive_equality", "fpr"),
+    ):
+        gap = free.expected.gaps[rate].estimate
+        rule = fit(constraint=constraint, tolerance=gap, lottery=True)
+        assert rule.objective_value == pytest.approx(free.objective_value, abs=1e-12)
+        assert rule.certificate < 1e-12
+
+
 def test_realized_rates_are_those_of_the_decisions():
     rows = make_rows()
     for options in ({}, {"constraint": "equalized_odds"}, {"lottery": True}):

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from fairpul.group_scores import GroupScores
 from fairpul.intervals import critical_value, wilson
-from fairpul.label_frequency import LabelFrequency
+from fairpul.label_frequency import LabelFrequency, resolve_label_frequency
 from fairpul.rates import (
     GAPS,
     RATES,
@@ -109,6 +110,17 @@ def test_tiers_say_what_a_rate_leans_on():
     assert [found.gaps[name].tier for name in GAPS] == ["c-free", "prior", "c-free"]
     assert "0.5 (peak_rate)" in found["f"]["fpr"].reason
     assert "class prior of 0.3" in found["m"]["fpr"].reason
+
+
+def test_a_resolved_class_prior_has_the_tier_of_a_prior():
+    g, labeled = sampled()
+    score = np.where(g, 0.9, 0.1)
+    scores = GroupScores(score, labeled, None)
+    found = resolve_label_frequency("peak_rate", 0.7, scores)
+    group = tally(g, scores.labeled, scores.codes, 1)
+    rates = group_rates(group, scores.groups, found, tuned=False)["all"]
+    assert rates["fpr"].tier == "prior"
+    assert rates["prevalence"].estimate == pytest.approx(0.7)
 
 
 def test_prevalence_at_a_prior_is_the_interval_of_the_user():
@@ -664,3 +676,27 @@ def test_clustered_intervals_cover_where_plain_ones_do_not():
 def test_clustered_intervals_cover(n_clusters):
     for name, share in coverage_with_clusters(3000, n_clusters, True).items():
         assert 0.93 <= share <= 0.98, (name, share)
+
+
+@pytest.mark.slow
+def test_gap_of_groups_that_share_clusters_is_covered():
+    """Each cluster has rows of both groups and one effect on all of them."""
+    rng = np.random.default_rng(0)
+    n_clusters, size, tprs = 80, 10, norm.cdf(np.array([0.5, 0.9]) / math.sqrt(2))
+    codes = np.tile([0, 1], n_clusters * size // 2)
+    cluster = np.repeat(np.arange(n_clusters), size)
+    hits, widths = [], []
+    for _ in range(2000):
+        effect = np.repeat(rng.normal(size=n_clusters), size)
+        effect = effect + rng.normal(size=len(codes))
+        g = np.where(codes == 0, 0.5, 0.9) + effect > 0
+        labeled = rng.random(len(codes)) < 0.4
+        for shared in (cluster, cluster + codes * n_clusters):
+            tallies = tally(g, labeled, codes, 2, None, shared)
+            pair = pairwise_gaps(tallies, ["a", "b"], None)["a", "b"]["tpr"]
+            hits.append(covered(pair, tprs[0] - tprs[1]))
+            widths.append(pair.high - pair.low)
+    coverage, width = np.reshape(hits, (-1, 2)), np.reshape(widths, (-1, 2))
+    assert 0.93 <= coverage[:, 0].mean() <= 0.98
+    # Taken as unrelated, the groups seem to differ by more than they can.
+    assert width[:, 0].mean() < 0.9 * width[:, 1].mean()

@@ -1,6 +1,9 @@
 """Group gaps in true and false positive rates, from positive and unlabeled data."""
 
+from fairpul.classifier import FairPULClassifier
 from fairpul.fitting import fit_rule
+from fairpul.frontier import Frontier, frontier
+from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.objectives import Capacity, MinimumCost, RecallFloor
 from fairpul.rule import DecisionRule
@@ -8,8 +11,12 @@ from fairpul.rule import DecisionRule
 __all__ = [
     "Capacity",
     "DecisionRule",
+    "FairPULClassifier",
+    "Frontier",
+    "GroupCounts",
     "GroupScores",
     "MinimumCost",
     "RecallFloor",
     "fit_rule",
+    "frontier",
 ]

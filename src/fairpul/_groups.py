@@ -133,15 +133,11 @@ def _as_array(values: list[Any]) -> NDArray[Any]:
     if any(isinstance(value, list | np.ndarray) for value in values):
         return np.array(values, dtype=object)
     kinds = {type(value) for value in values}
-    if len(kinds) != 1 or tuple in kinds:
-        return _objects(values)
-    array = np.asarray(values)
-    # Integers beyond 64 bits would come back as floats.
-    rounded = array.dtype.kind == "f" and not issubclass(
-        kinds.pop(), float | np.floating
-    )
-    exact = array.dtype.kind in "biufU" and not rounded
-    return array if exact and array.ndim == 1 else _objects(values)
+    if len(kinds) == 1 and issubclass(kinds.pop(), int | np.integer | np.bool_):
+        array = np.asarray(values)
+        if array.dtype.kind in "biu":  # integers beyond 64 bits become floats
+            return array
+    return _objects(values)
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:

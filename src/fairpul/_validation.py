@@ -22,6 +22,11 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             "estimator requires y to be passed, but the target y is None."
         )
     column = column_or_1d(y, warn=True)
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        raise ValueError(
+            f"Input y contains NaN in {int(np.isnan(column).sum())} rows. Drop them, "
+            "or code rows of unknown class as unlabeled: 0."
+        )
     check_classification_targets(column)
     values = _distinct(column)
     if any(isinstance(value, str | bytes) for value in values):

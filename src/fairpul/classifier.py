@@ -22,6 +22,7 @@ from fairpul.crossfit import crossfit, is_prefit, median_score, refit
 from fairpul.fitting import fit_rule
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
+from fairpul.objectives import check_objective, check_tolerance
 from fairpul.operating_points import segment_posterior
 
 _DEPLOY = ("median", "refit")
@@ -101,7 +102,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     metadata routing is enabled and ``set_fit_request(groups=True)`` was called.
     scikit-learn's scorers never pass ``sensitive_features`` to ``predict``: use
     ``score`` with ``set_score_request(sensitive_features=True)``, or
-    ``sensitive_columns``.
+    ``sensitive_columns``. Before version 1.8 they route nothing to the ``score`` of a
+    ``Pipeline`` around this estimator either: put the pipeline inside.
 
     Examples
     --------
@@ -187,18 +189,12 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             The fitted estimator itself.
         """
         self._check_parameters()
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{kind}; recode it to 1 for labeled and 0 for unlabeled rows."
-            )
-        labeled, self.classes_ = check_labels(y)
+        labeled, classes = _check_binary_labels(y)
         group = self._group(X, sensitive_features)
         codes, keys = encode_groups(group, len(labeled))
-        fold_seed, frequency_seed, rule_seed = check_random_state(
-            self.random_state
-        ).randint(np.iinfo(np.int32).max, size=3)
+        random = check_random_state(self.random_state)
+        fold_seed, *rule_seeds = random.randint(np.iinfo(np.int32).max, size=3)
+        estimator = self._base_estimator()
         training = {
             "groups": groups,
             "sample_weight": sample_weight,
@@ -206,26 +202,34 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             "row_id": row_id,
             "random_state": fold_seed,
         }
-        estimator = self._base_estimator()
-        fitted = crossfit(
-            estimator,
-            X,
-            labeled,
-            codes,
-            cv=self.cv,
-            keys=keys,
-            n_jobs=self.n_jobs,
-            **training,
-        )
+        folds = {"cv": self.cv, "keys": keys, "n_jobs": self.n_jobs}
+        fitted = crossfit(estimator, X, labeled, codes, **folds, **training)
         scores = GroupScores(
             fitted.score, labeled, group, sample_weight=sample_weight, cluster=groups
         )
+        self._fit_rule(scores, X, fitted.folds, *rule_seeds)
+        self.estimators_ = fitted.estimators
+        if self.deploy == "refit":
+            self.estimators_ = (refit(estimator, X, labeled, **training),)
+        self.classes_ = classes
+        self._grouped = group is not None
+        return self
+
+    def _fit_rule(
+        self,
+        scores: GroupScores,
+        X: Any,
+        folds: NDArray[np.intp] | None,
+        frequency_seed: int,
+        salt_seed: int,
+    ) -> None:
+        self.groups_ = scores.groups
         self.label_frequency_ = resolve_label_frequency(
             self.label_frequency,
             self.class_prior,
             scores,
             X=X,
-            folds=fitted.folds,
+            folds=folds,
             random_state=frequency_seed,
         )
         self.rule_ = fit_rule(
@@ -235,15 +239,9 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             objective=self.objective,
             label_frequency=self.label_frequency_,
             lottery=self.lottery,
-            random_state=rule_seed,
+            random_state=salt_seed,
         )
-        self.estimators_ = fitted.estimators
-        if self.deploy == "refit":
-            self.estimators_ = (refit(estimator, X, labeled, **training),)
-        self.groups_ = scores.groups
-        self._grouped = group is not None
         self._posterior = self._posterior_steps(scores)
-        return self
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, row_id: ArrayLike | None = None
@@ -273,45 +271,21 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def acceptance_probability(
         self, X: Any, *, sensitive_features: Any = None
     ) -> NDArray[np.float64]:
-        """Probability that each row is accepted; 0 or 1 without a lottery.
+        """Probability that `predict` accepts each row; 0 or 1 without a lottery.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to decide on.
-        sensitive_features : array-like, optional
-            Group of each row, as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        The parameters are those of `predict`.
         """
         score = self.decision_function(X)
         group = self._group_at_predict(X, sensitive_features)
         return self.rule_.acceptance_probability(score, group)
 
     def decision_function(
-        self,
-        X: Any,
-        *,
-        sensitive_features: Any = None,
+        self, X: Any, *, sensitive_features: Any = None
     ) -> NDArray[np.float64]:
-        """Score of each row, P(labeled), as the rule reads it.
+        """Score of each row, P(labeled), in [0, 1].
 
-        It lies in [0, 1] and is cut by ``rule_``, not at 0: what counts as a high score
-        differs between groups.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to score.
-        sensitive_features : array-like, optional
-            Not used: the score depends on X. Accepted for calls that treat all
-            methods alike.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        ``rule_`` cuts it, at a level of its own in each group, and not at 0.
+        ``sensitive_features`` is taken as by the other methods, and not used.
         """
         check_is_fitted(self)
         return median_score(self.estimators_, X)
@@ -319,19 +293,9 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def predict_proba(
         self, X: Any, *, sensitive_features: Any = None
     ) -> NDArray[np.float64]:
-        """P(positive) of each row, given X and its group.
+        """1 - P(positive) and P(positive) of each row, in the order of ``classes_``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to estimate.
-        sensitive_features : array-like, optional
-            Group of each row, as in ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``; each row sums to 1.
+        The parameters are those of `predict`.
 
         Notes
         -----
@@ -404,12 +368,7 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         return self.estimators_[0].feature_names_in_  # type: ignore[no-any-return]
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Metadata that this estimator uses, and that it hands on to the wrapped one.
-
-        Returns
-        -------
-        MetadataRouter
-        """
+        """Metadata used here, and handed on to the wrapped estimator."""
         return (
             MetadataRouter(owner=type(self).__name__)
             .add_self_request(self)
@@ -441,6 +400,9 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 "deploy='refit' would fit an estimator that is fitted already. Use "
                 "deploy='median', or let cv be a number of folds."
             )
+        # Refused before any model is fitted.
+        check_objective(self.objective)
+        check_tolerance(self.constraint, self.tolerance)
 
     def _group(self, X: Any, sensitive_features: Any) -> Any:
         """Group of each row, from the keyword or from columns of X; None for none."""
@@ -478,6 +440,16 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             posterior = segment_posterior(hull, self.label_frequency_[key].estimate)
             steps.append((hull.cut[1:], np.clip(posterior, 0, 1)))
         return steps
+
+
+def _check_binary_labels(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{kind}; recode it to 1 for labeled and 0 for unlabeled rows."
+        )
+    return check_labels(y)
 
 
 def group_columns(X: Any, columns: str | int | Sequence[str | int]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -316,6 +316,13 @@ def _affordable_folds(
             f"cv must be at least {_FEWEST_FOLDS} folds, got {cv!r}: with two, "
             "each model sees half of the labels, and their median is no majority."
         )
+    if isinstance(cv, str) or not (
+        isinstance(cv, int | np.integer | Iterable) or hasattr(cv, "split")
+    ):
+        raise TypeError(
+            "cv must be a number of folds, a splitter, an iterable of (train, test) or "
+            f"None, got {cv!r}."
+        )
     unit = "labeled rows" if cluster is None else "groups= with a labeled row"
     names = range(int(stratum.max()) // 2 + 1) if keys is None else keys
     n_labeled = {
@@ -334,7 +341,7 @@ def _affordable_folds(
             f"Group {fewest!r} has {n_labeled[fewest]} {unit}, fewer than the {cv} "
             f"folds asked for: using {n_labeled[fewest]} folds.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # the caller of FairPULClassifier.fit
         )
         return n_labeled[fewest]
     return cv

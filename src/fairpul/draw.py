@@ -106,7 +106,8 @@ def _hash_text(text: NDArray[np.str_], salt: int) -> NDArray[np.uint64]:
     state = np.full(len(text), salt & (2**64 - 1), dtype=np.uint64)
     if not len(text) or not text.dtype.itemsize:
         return _mix(state)
-    characters = np.ascontiguousarray(text).view(np.uint32).reshape(len(text), -1)
+    native = np.ascontiguousarray(text, dtype=text.dtype.newbyteorder("="))
+    characters = native.view(np.uint32).reshape(len(text), -1)
     for column in characters.T:
         state = np.where(column > 0, _mix(state ^ column), state)
     return _mix(state)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from fairpul.assurance import assured_tpr
+from fairpul.cuts import Cuts, acceptance, acceptance_levels
+from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import (
     LabelFrequency,
@@ -28,21 +30,23 @@ from fairpul.objectives import (
 )
 from fairpul.operating_points import OperatingPoints
 from fairpul.rates import Rates, Tally, group_rates, tally
-from fairpul.rule import DecisionRule, acceptance
+from fairpul.rule import DecisionRule
 from fairpul.solvers import GroupHull, Program, make_program, solve
 from fairpul.solvers.program import rate_of
 from fairpul.solvers.single_cuts import best_single_cuts
-from fairpul.sql import Cuts, acceptance_levels
 
 Lottery = Literal["auto"] | bool
+Rows = GroupScores | GroupCounts
 
 # Together the assured floors of all groups fail in at most this share of samples.
 _RISK = 0.05
 _FEW_LABELED = 50
+# A cut cannot divide a bin: one that holds a larger share of its group is told.
+_HEAVY_BIN = 1e-3
 
 
 def fit_rule(
-    scores: GroupScores | ArrayLike,
+    scores: Rows | ArrayLike,
     labeled: ArrayLike | None = None,
     group: Any = None,
     *,
@@ -60,9 +64,9 @@ def fit_rule(
 
     Parameters
     ----------
-    scores : GroupScores, or array-like of shape (n_rows,)
+    scores : GroupScores, GroupCounts, or array-like of shape (n_rows,)
         Scores in [0, 1], out-of-fold or held out. With an array, ``labeled`` and
-        ``group`` follow.
+        ``group`` follow. A rule fitted on counts cuts between their bins.
     labeled : array-like of shape (n_rows,)
         1 or True for labeled positives; 0, -1 or False for unlabeled rows.
     group : array-like of shape (n_rows,) or (n_rows, n_columns), or None
@@ -103,13 +107,16 @@ def fit_rule(
     Examples
     --------
     >>> from fairpul import RecallFloor
-    >>> score = [0.9, 0.8, 0.6, 0.3, 0.7, 0.5, 0.2, 0.1]
-    >>> labeled = [1, 1, 0, 0, 1, 1, 0, 0]
-    >>> group = ["f"] * 4 + ["m"] * 4
-    >>> rule = fit_rule(score, labeled, group, objective=RecallFloor(0.5),
-    ...                 label_frequency=0.9)
-    >>> rule.decide(score, group).tolist()
-    [1, 0, 0, 0, 1, 0, 0, 0]
+    >>> from fairpul.datasets import make_underdiagnosed
+    >>> data = make_underdiagnosed(8000, random_state=0)
+    >>> rule = fit_rule(data.score, data.labeled, data.group,
+    ...                 objective=RecallFloor(0.8), label_frequency=0.9)
+    >>> rule  # doctest: +ELLIPSIS
+    DecisionRule(equal_opportunity, RecallFloor(recall=0.8, assured=False))
+      f  accept score >= 0.0...
+      m  accept score >= 0.2...
+    >>> rule.decide([0.1, 0.1], ["f", "m"]).tolist()
+    [1, 0]
     """
     rows = _as_scores(scores, labeled, group, sample_weight, cluster)
     allowed = check_tolerance(constraint, tolerance)
@@ -117,11 +124,12 @@ def fit_rule(
     if not (lottery == "auto" or isinstance(lottery, bool)):
         raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
     frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
-    program = _make_program(rows, frequency, goal, allowed)
+    program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)
     _warn_of_few_labels(rows)
     exact = _among_all_cuts(rows, program, exact_mixtures(program.hulls, solution))
     deployed = _deploy(rows, program, exact, lottery)
+    _warn_of_heavy_bins(rows, deployed)
     snapped = deployed != exact
     expected = _rates(rows, exact, frequency, snapped=False)
     realized = _rates(rows, deployed, frequency, snapped=True) if snapped else expected
@@ -149,17 +157,18 @@ def fit_rule(
             key: lottery_mass(mixture, rows.points(s).selection_rate)
             for s, (key, mixture) in enumerate(zip(rows.groups, deployed, strict=True))
         },
+        bins=rows.bins if isinstance(rows, GroupCounts) else None,
     )
 
 
 def _as_scores(
     scores: Any, labeled: Any, group: Any, sample_weight: Any, cluster: Any
-) -> GroupScores:
-    if not isinstance(scores, GroupScores):
+) -> Rows:
+    if not isinstance(scores, GroupScores | GroupCounts):
         if labeled is None:
             raise TypeError(
-                "fit_rule takes GroupScores, or arrays of score, labeled and group; "
-                "got a score without labels."
+                "fit_rule takes GroupScores, GroupCounts, or arrays of score, labeled "
+                "and group; got a score without labels."
             )
         return GroupScores(
             scores, labeled, group, sample_weight=sample_weight, cluster=cluster
@@ -172,12 +181,15 @@ def _as_scores(
     }
     twice = [name for name, value in given.items() if value is not None]
     if twice:
-        raise TypeError(f"GroupScores hold {twice!r} already; do not pass them again.")
+        kind = type(scores).__name__
+        raise TypeError(f"{kind} hold {twice!r} already; do not pass them again.")
+    if isinstance(scores, GroupCounts):
+        scores.check_every_group_is_labeled()
     return scores
 
 
 def _label_frequency(
-    rows: GroupScores,
+    rows: Rows,
     label_frequency: Any,
     class_prior: Any,
     objective: Objective,
@@ -197,12 +209,13 @@ def _label_frequency(
         return resolve_label_frequency(label_frequency, class_prior, rows)
 
 
-def _make_program(
-    rows: GroupScores,
+def program_of(
+    rows: Rows,
     frequency: Mapping[Hashable, LabelFrequency],
     objective: Objective,
     tolerance: Mapping[str, float],
 ) -> Program:
+    """Optimization problem of a table of points by group."""
     floors = _floors(rows, objective)
     hulls = []
     for s, key in enumerate(rows.groups):
@@ -213,7 +226,7 @@ def _make_program(
     return make_program(hulls, objective, tolerance, floors)
 
 
-def _floors(rows: GroupScores, objective: Objective) -> NDArray[np.float64]:
+def _floors(rows: Rows, objective: Objective) -> NDArray[np.float64]:
     """Floor under each group's TPR; nan where no cut can assure it."""
     floor = objective.floor if isinstance(objective, Capacity) else objective
     floors = np.zeros(len(rows.groups))
@@ -237,9 +250,9 @@ def _floors(rows: GroupScores, objective: Objective) -> NDArray[np.float64]:
     return floors
 
 
-def _design_effect(rows: GroupScores, s: int, recall: float) -> float:
+def _design_effect(rows: Rows, s: int, recall: float) -> float:
     """How much the clusters of a group inflate the variance of its TPR at a recall."""
-    if rows.cluster is None:
+    if isinstance(rows, GroupCounts) or rows.cluster is None:
         return 1.0
     points = rows.points(s)
     cut = points.cut[np.searchsorted(points.tpr, recall)]
@@ -257,7 +270,7 @@ def _design_effect(rows: GroupScores, s: int, recall: float) -> float:
 
 
 def _among_all_cuts(
-    rows: GroupScores, program: Program, mixtures: tuple[Mixture, ...]
+    rows: Rows, program: Program, mixtures: tuple[Mixture, ...]
 ) -> tuple[Mixture, ...]:
     """Mixtures over positions on the hulls as mixtures over all cuts of the groups."""
     moved = []
@@ -268,7 +281,7 @@ def _among_all_cuts(
 
 
 def _deploy(
-    rows: GroupScores, program: Program, exact: tuple[Mixture, ...], lottery: Lottery
+    rows: Rows, program: Program, exact: tuple[Mixture, ...], lottery: Lottery
 ) -> tuple[Mixture, ...]:
     """Mixtures to deploy: the exact ones, snapped ones, or the best single cuts."""
     if lottery is True or all(len(mixture) == 1 for mixture in exact):
@@ -300,7 +313,7 @@ def _deploy(
     return tuple(deployed)
 
 
-def _cuts(rows: GroupScores, mixtures: tuple[Mixture, ...]) -> tuple[Cuts, ...]:
+def _cuts(rows: Rows, mixtures: tuple[Mixture, ...]) -> tuple[Cuts, ...]:
     return tuple(
         tuple((float(rows.points(s).cut[j]), mixture[j]) for j in sorted(mixture))
         for s, mixture in enumerate(mixtures)
@@ -308,7 +321,7 @@ def _cuts(rows: GroupScores, mixtures: tuple[Mixture, ...]) -> tuple[Cuts, ...]:
 
 
 def _points_of(
-    rows: GroupScores, mixtures: tuple[Mixture, ...]
+    rows: Rows, mixtures: tuple[Mixture, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """TPR and selection rate of each group under its mixture."""
     tpr, selection = [], []
@@ -320,13 +333,13 @@ def _points_of(
 
 
 def _rates(
-    rows: GroupScores,
+    rows: Rows,
     mixtures: tuple[Mixture, ...],
     frequency: Mapping[Hashable, LabelFrequency],
     *,
     snapped: bool,
 ) -> Rates:
-    if rows.cluster is not None:
+    if isinstance(rows, GroupScores) and rows.cluster is not None:
         accepted = acceptance(rows.score, rows.codes, _cuts(rows, mixtures))
         tallies = tally(
             accepted,
@@ -360,7 +373,7 @@ def _tally_of(
     )
 
 
-def _warn_of_few_labels(rows: GroupScores) -> None:
+def _warn_of_few_labels(rows: Rows) -> None:
     few = [
         key for s, key in enumerate(rows.groups) if rows.m_effective(s) < _FEW_LABELED
     ]
@@ -368,6 +381,24 @@ def _warn_of_few_labels(rows: GroupScores) -> None:
         warnings.warn(
             f"Groups {few!r} have fewer than {_FEW_LABELED} labeled rows: their rates, "
             "and any gap with them, are very uncertain. Read the intervals.",
+            stacklevel=3,
+        )
+
+
+def _warn_of_heavy_bins(rows: Rows, mixtures: tuple[Mixture, ...]) -> None:
+    if not isinstance(rows, GroupCounts):
+        return
+    heavy = {
+        key: share
+        for s, (key, mixture) in enumerate(zip(rows.groups, mixtures, strict=True))
+        if (share := rows.heaviest_bin_at(s, mixture)) > _HEAVY_BIN
+    }
+    if heavy:
+        shares = ", ".join(f"{share:.2%} of {key!r}" for key, share in heavy.items())
+        warnings.warn(
+            f"A bin at a threshold holds {shares}: the rates of the best rule on the "
+            "rows may differ by as much. Use fairpul.refining.refine_rule, or count "
+            "with more bins.",
             stacklevel=3,
         )
 

@@ -72,7 +72,7 @@ def frontier(
     >>> import numpy as np
     >>> from fairpul.datasets import make_underdiagnosed
     >>> data = make_underdiagnosed(4000, random_state=0)
-    >>> scores = GroupScores(data.posterior, data.labeled, data.group)
+    >>> scores = GroupScores(data.score, data.labeled, data.group)
     >>> curve = frontier(scores, label_frequency=0.8)
     >>> bool((np.diff(curve.costs) <= 1e-12).all())
     True

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from fairpul.intervals import (
     tukey_kramer,
     wilson,
 )
-
-if TYPE_CHECKING:
-    from fairpul.label_frequency import LabelFrequency
+from fairpul.label_frequency import LabelFrequency
 
 #: What a number leans on besides the rows, from least to most.
 TIERS = ("c-free", "label frequency", "prior")
@@ -34,6 +32,8 @@ FEWEST_LABELED = 20
 # Below this many labeled rows the interval of a tuned rule covers about .90, not .95.
 _APPROXIMATE_LABELED = 150
 _FEWEST_CLUSTERS = 15
+# Methods of a LabelFrequency that stand for a class prior of the user.
+_PRIOR_METHODS = ("class_prior", "prior")
 # A snapped rule leaves a gap of its own, which the range of the errors lacks.
 _SNAPPED_INFLATION = 1.1
 
@@ -451,7 +451,7 @@ def group_rates(
     groups : sequence of hashables
         Keys of the groups.
     label_frequency : mapping, or None
-        :class:`LabelFrequency` of each group. Method ``"class_prior"`` marks a prior
+        :class:`LabelFrequency` of each group; method ``"class_prior"`` marks a prior
         of the user. Without it, FPR, PPV and prevalence are nan.
     tuned : bool
         Whether the decision rule was tuned on the same rows. Rates of such a rule are
@@ -480,7 +480,6 @@ def group_rates(
 
     Examples
     --------
-    >>> from fairpul.label_frequency import LabelFrequency
     >>> both = np.array([0.0, 1.0])
     >>> tallies = [
     ...     Tally(both, np.array([700, 300]), np.array([40, 120]), 1000, 160),
@@ -599,7 +598,7 @@ def _measure(
         columns["selection_rate"].append(_selection_rate(group, level))
         tier = "prior" if _is_prior(known) else "label frequency"
         reason = _why_undefined(group, key, known)
-        for name, measure in (
+        for name, formula in (
             ("fpr", _fpr),
             ("ppv", _ppv),
             ("prevalence", _prevalence),
@@ -608,7 +607,7 @@ def _measure(
                 missing = Estimate.undefined(tier, reason or "")
                 columns[name].append(_Measured(missing))
             else:
-                columns[name].append(measure(group, known, level))
+                columns[name].append(formula(group, known, level))
     return columns
 
 
@@ -628,7 +627,7 @@ def _check_clusters(tallies: Sequence[Tally], groups: Sequence[Hashable]) -> Non
 
 
 def _is_prior(known: LabelFrequency | None) -> bool:
-    return known is not None and known.method == "class_prior"
+    return known is not None and known.method in _PRIOR_METHODS
 
 
 def _why_undefined(

@@ -14,12 +14,15 @@ from sklearn.utils import column_or_1d
 
 from fairpul._groups import codes_of, key_from_json, key_to_json
 from fairpul._validation import check_score
+from fairpul.binning import bin_of, check_bins, lower_edge
+from fairpul.cuts import Cuts, acceptance
 from fairpul.draw import (
     accepted_integers,
     draw_by_content,
     draw_by_id,
     draw_integers,
 )
+from fairpul.frames import decide_frame
 from fairpul.label_frequency import LabelFrequency
 from fairpul.objectives import (
     Capacity,
@@ -29,7 +32,7 @@ from fairpul.objectives import (
     check_tolerance,
 )
 from fairpul.rates import Rates
-from fairpul.sql import Cuts, acceptance_levels, decision_expression
+from fairpul.sql import decision_expression
 
 #: Version of the JSON layout; rules of another version are refused.
 FORMAT = 1
@@ -70,6 +73,9 @@ class DecisionRule:
         Salt of the lottery; 0 for a rule without one.
     lottery_share : dict
         Group key -> share of the group's rows that are drawn by lot.
+    bins : int or None
+        Of a rule fitted on counts: cuts are bin numbers, and a score is compared by
+        the number of its bin among so many (:func:`fairpul.binning.bin_of`).
     """
 
     groups: tuple[Hashable, ...]
@@ -85,6 +91,7 @@ class DecisionRule:
     label_frequency: Mapping[Hashable, LabelFrequency]
     seed: int
     lottery_share: Mapping[Hashable, float]
+    bins: int | None = None
 
     __hash__ = None  # type: ignore[assignment]  # holds mappings
 
@@ -107,7 +114,7 @@ class DecisionRule:
         """
         column = check_score(score)
         codes = codes_of(group, self.groups, len(column))
-        return acceptance(column, codes, self.cuts)
+        return acceptance(self._compared(column), codes, self.cuts)
 
     def decide(
         self,
@@ -129,7 +136,7 @@ class DecisionRule:
         """
         column = check_score(score)
         codes = codes_of(group, self.groups, len(column))
-        probability = acceptance(column, codes, self.cuts)
+        probability = acceptance(self._compared(column), codes, self.cuts)
         decision: NDArray[np.int64] = (probability == 1).astype(np.int64)
         drawn = np.flatnonzero((probability > 0) & (probability < 1))
         if row_id is not None:
@@ -163,8 +170,10 @@ class DecisionRule:
 
         Examples
         --------
-        >>> from fairpul import fit_rule
-        >>> rule = fit_rule([0.9, 0.6, 0.3, 0.1], [1, 1, 0, 0], None, constraint=None)
+        >>> from fairpul import RecallFloor, fit_rule
+        >>> score, labeled = [0.9] * 60 + [0.2] * 40, [1] * 55 + [0] * 45
+        >>> rule = fit_rule(score, labeled, label_frequency=1.0,
+        ...                 objective=RecallFloor(0.8))
         >>> print(rule.to_sql("duckdb", score="p"))  # doctest: +ELLIPSIS
         CASE WHEN "p" IS NULL OR ...
         """
@@ -173,9 +182,60 @@ class DecisionRule:
             self.groups,
             self.cuts,
             self.seed,
+            self.bins,
             score=score,
             group=group,
             row_id=row_id,
+        )
+
+    def apply(
+        self,
+        frame: Any,
+        *,
+        score: str,
+        group: str | list[str] | None = None,
+        row_id: str | None = None,
+        probability: bool = False,
+    ) -> Any:
+        """Frame with a column ``decision``: 1, 0, or -1 for invalid rows.
+
+        Parameters
+        ----------
+        frame : data frame
+            Any frame that narwhals knows: pandas, Polars, Arrow, or the lazy frame of
+            an engine (Polars, DuckDB, ibis, Dask, PySpark). Lazy frames stay lazy.
+        score, group : str
+            Names of the columns; a list of names for intersectional groups. Rows
+            without a score in [0, 1] or with an unknown group get the decision -1.
+        row_id : str, optional
+            Name of an integer column that names the rows, required for a rule with a
+            lottery: the same id gets the same decision on every engine.
+        probability : bool, default=False
+            Add a column ``acceptance_probability`` too, null for invalid rows.
+
+        Returns
+        -------
+        data frame
+            The same kind of frame with the column or columns added.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fairpul import RecallFloor, fit_rule
+        >>> score, labeled = [0.9] * 60 + [0.2] * 40, [1] * 55 + [0] * 45
+        >>> rule = fit_rule(score, labeled, label_frequency=1.0,
+        ...                 objective=RecallFloor(0.8))
+        >>> frame = pd.DataFrame({"p": [0.95, 0.2, None]})
+        >>> rule.apply(frame, score="p")["decision"].tolist()
+        [1, 0, -1]
+        """
+        return decide_frame(
+            frame,
+            self,
+            score=score,
+            group=group,
+            row_id=row_id,
+            probability=probability,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -187,6 +247,7 @@ class DecisionRule:
                 [[None if np.isinf(cut) else cut, weight] for cut, weight in cuts]
                 for cuts in self.cuts
             ],
+            "bins": self.bins,
             "seed": self.seed,
             "constraint": self.constraint,
             "tolerance": dict(self.tolerance),
@@ -229,7 +290,8 @@ class DecisionRule:
     @classmethod
     def _from_fields(cls, fields: Mapping[str, Any]) -> DecisionRule:
         groups = tuple(key_from_json(key) for key in fields["groups"])
-        cuts = tuple(_cuts_from_json(cuts) for cuts in fields["cuts"])
+        bins = None if fields["bins"] is None else check_bins(fields["bins"])
+        cuts = tuple(_cuts_from_json(cuts, bins) for cuts in fields["cuts"])
         if not 0 < len(groups) == len(cuts) == len(set(groups)):
             raise ValueError(
                 f"A rule needs one list of cuts for each of its distinct groups, got "
@@ -260,6 +322,7 @@ class DecisionRule:
             },
             seed=fields["seed"],
             lottery_share=dict(zip(groups, fields["lottery_share"], strict=True)),
+            bins=bins,
         )
 
     def __repr__(self) -> str:
@@ -268,10 +331,14 @@ class DecisionRule:
         return "\n".join(
             [head]
             + [
-                f"  {key!s:<{width}}  {_describe(cuts)}"
+                f"  {key!s:<{width}}  {_describe(cuts, self.bins)}"
                 for key, cuts in zip(self.groups, self.cuts, strict=True)
             ]
         )
+
+    def _compared(self, score: NDArray[Any]) -> NDArray[Any]:
+        """Return what cuts are compared with: the score or the number of its bin."""
+        return score if self.bins is None else bin_of(score, self.bins)
 
     def _draw_by_id(
         self, ids: NDArray[Any], probability: NDArray[np.float64]
@@ -295,23 +362,10 @@ class DecisionRule:
         return accepted
 
 
-def acceptance(
-    score: NDArray[Any], codes: NDArray[np.intp], cuts: tuple[Cuts, ...]
-) -> NDArray[np.float64]:
-    """Look up the acceptance probability of rows with coded groups."""
-    levels = [acceptance_levels(group_cuts) for group_cuts in cuts]
-    probability = np.zeros(len(score))
-    for rank in reversed(range(max(map(len, cuts)))):  # from lenient to strict
-        at = np.array([c[rank][0] if rank < len(c) else np.inf for c in cuts])
-        level = np.array([p[rank] if rank < len(p) else 0.0 for p in levels])
-        reached = score >= at[codes]
-        probability = np.where(reached, level[codes], probability)
-    return probability
-
-
 _FIELDS = {
     "groups",
     "cuts",
+    "bins",
     "seed",
     "constraint",
     "tolerance",
@@ -326,16 +380,19 @@ _FIELDS = {
 }
 
 
-def _cuts_from_json(values: Any) -> Cuts:
+def _cuts_from_json(values: Any, bins: int | None) -> Cuts:
     cuts = tuple((np.inf if cut is None else float(cut), float(w)) for cut, w in values)
     weights = [weight for _, weight in cuts]
     descending = all(a[0] > b[0] for a, b in pairwise(cuts))
-    inside = all(0 <= cut <= 1 or cut == np.inf for cut, _ in cuts)
+    last = 1 if bins is None else bins
+    inside = all(0 <= cut <= last or cut == np.inf for cut, _ in cuts)
+    inside &= bins is None or all(cut % 1 == 0 or cut == np.inf for cut, _ in cuts)
     positive = all(weight > 0 for weight in weights)
     if not (descending and inside and positive and abs(sum(weights) - 1) <= 1e-9):
         raise ValueError(
-            "Cuts must fall from strict to lenient, each in [0, 1] or null, with "
-            f"positive weights that sum to 1, got {values!r}."
+            f"Cuts must fall from strict to lenient, each in [0, {last}] or null (bin "
+            "numbers of a binned rule are whole), with positive weights that sum to "
+            f"1, got {values!r}."
         )
     return cuts
 
@@ -361,8 +418,10 @@ def _check_row_id(row_id: ArrayLike, n_rows: int) -> NDArray[Any]:
         raise ValueError(f"row_id has {len(ids)} rows where {n_rows} were expected.")
     if not n_rows:
         return ids.astype(np.int64)
-    if ids.dtype.kind == "O" and all(isinstance(one, str) for one in ids):
-        return ids.astype(str)
+    if ids.dtype.kind == "O" and (
+        all(isinstance(one, str) for one in ids) or {type(one) for one in ids} == {int}
+    ):
+        ids = np.array(ids.tolist())
     if ids.dtype.kind not in "iuU":
         raise ValueError(
             f"row_id must hold integers or strings, none missing; got {ids.dtype}."
@@ -370,7 +429,7 @@ def _check_row_id(row_id: ArrayLike, n_rows: int) -> NDArray[Any]:
     return ids
 
 
-def _describe(cuts: Cuts) -> str:
+def _describe(cuts: Cuts, bins: int | None) -> str:
     parts = []
     for cut, weight in cuts:
         if np.isinf(cut):
@@ -378,6 +437,8 @@ def _describe(cuts: Cuts) -> str:
         elif cut == 0:
             text = "accept everybody"
         else:
-            text = f"accept score >= {cut:.6g}"
+            edge = cut if bins is None else lower_edge(cut, bins)
+            text = f"accept score >= {edge:.6g}"
+            text += "" if bins is None else f" (bin {cut:.0f} of {bins})"
         parts.append(text if len(cuts) == 1 else f"{weight:.1%}: {text}")
     return "; ".join(parts)

@@ -8,24 +8,10 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from fairpul._groups import EVERYBODY
+from fairpul.cuts import Cuts, acceptance_levels
 from fairpul.draw import PRIME, SECOND_PRIME, accepted_integers, polynomial
 
-#: Pairs (cut, weight) of one group, from strict to lenient.
-Cuts = tuple[tuple[float, float], ...]
-
 _QUOTES = {"duckdb": '"', "spark": "`"}
-
-
-def acceptance_levels(cuts: Cuts) -> list[float]:
-    """Probability of acceptance by the strictest cut that a score reaches.
-
-    Examples
-    --------
-    >>> acceptance_levels(((0.9, 0.25), (0.5, 0.75)))
-    [1.0, 0.75]
-    """
-    tails = np.cumsum([weight for _, weight in reversed(cuts)])[::-1]
-    return [1.0, *tails[1:].tolist()]
 
 
 def decision_expression(
@@ -33,6 +19,7 @@ def decision_expression(
     groups: Sequence[Hashable],
     cuts: Sequence[Cuts],
     seed: int,
+    bins: int | None = None,
     *,
     score: str,
     group: str | Sequence[str] | None,
@@ -48,12 +35,13 @@ def decision_expression(
             "This rule draws lots, so its SQL needs row_id=, the name of an integer "
             "column. Fit with lottery=False and a tolerance for a rule without."
         )
-    columns = _group_columns(groups, group)
+    columns = group_columns(groups, group)
     value = f"CAST({_name(score, dialect)} AS DOUBLE)"
+    compared = value if bins is None else _bin(value, bins)
     draw = None if row_id is None else _draw(_name(row_id, dialect), seed)
     branches = [
         f"WHEN {_is_group(columns, key, dialect)} "
-        f"THEN {_decide(value, group_cuts, draw)}"
+        f"THEN {_decide(compared, group_cuts, draw)}"
         for key, group_cuts in zip(groups, cuts, strict=True)
     ]
     # NaN compares greater than every number in both engines, so `<= 1` removes it.
@@ -65,9 +53,10 @@ def decision_expression(
     return f"CASE WHEN {guard} THEN -1 {' '.join(branches)} ELSE -1 END"
 
 
-def _group_columns(
+def group_columns(
     groups: Sequence[Hashable], group: str | Sequence[str] | None
 ) -> list[str]:
+    """Names of the columns that a rule's groups are told by."""
     if group is None:
         if tuple(groups) != (EVERYBODY,):
             raise ValueError(
@@ -105,6 +94,12 @@ def _decide(value: str, cuts: Cuts, draw: str | None) -> str:
             outcome = f"CASE WHEN {draw} < {threshold} THEN 1 ELSE 0 END"
         branches.append(f"WHEN {value} >= {_number(cut)} THEN {outcome}")
     return f"CASE {' '.join(branches)} ELSE 0 END" if branches else "0"
+
+
+def _bin(value: str, bins: int) -> str:
+    """Return :func:`fairpul.binning.bin_of` in SQL."""
+    # Engines may evaluate a branch that the guard excludes: no root of a negative.
+    return f"FLOOR(SQRT(SQRT(ABS({value}))) * {_number(float(bins))})"
 
 
 def _draw(row_id: str, seed: int) -> str:

@@ -65,9 +65,8 @@ class SimulatedData:
     def score(self) -> NDArray[np.float64]:
         """P(labeled) given features and group: label frequency times posterior."""
         codes, keys = encode_groups(self.group, len(self.group))
-        return np.array([self.label_frequency[key] for key in keys])[codes] * (
-            self.posterior
-        )
+        frequency = np.array([self.label_frequency[key] for key in keys])
+        return frequency[codes] * self.posterior
 
     def population_rates(
         self, threshold: float | Mapping[Any, float]

@@ -36,10 +36,7 @@ def numeric_table(X: Any, rows: NDArray[np.intp] | None = None) -> NDArray[np.fl
     [[3.5, 1.0], [nan, 0.0]]
     """
     if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        if rows is not None:
-            frame = frame[rows]
-        columns = [_numeric_series(frame[name]) for name in frame.columns]
+        columns = _frame_columns(X, rows)
     else:
         array = _two_dimensional(X)
         if rows is not None:
@@ -50,6 +47,16 @@ def numeric_table(X: Any, rows: NDArray[np.intp] | None = None) -> NDArray[np.fl
     table = np.column_stack(columns)
     table[~np.isfinite(table)] = np.nan
     return np.clip(table, -_LARGEST, _LARGEST)
+
+
+def _frame_columns(X: Any, rows: NDArray[np.intp] | None) -> list[NDArray[np.float64]]:
+    try:
+        frame = nw.from_native(X, eager_only=True)
+        if rows is not None:
+            frame = frame[rows]
+        return [_numeric_series(column) for column in frame.iter_columns()]
+    except nw.exceptions.DuplicateError:
+        raise NotNumericError("several columns of X share a name") from None
 
 
 def _two_dimensional(X: Any) -> NDArray[Any]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
 
 from fairpul.label_frequency._base import LabelFrequencyEstimator
 from fairpul.label_frequency._joint import joint_label_frequency
@@ -39,22 +40,7 @@ class Joint(LabelFrequencyEstimator):
     ) -> dict[Hashable, LabelFrequency]:
         """Label frequency of each group of a ``GroupScores``."""
         _require_rows(scores, "joint")
-        if X is None:
-            raise ValueError(
-                'label_frequency="joint" fits the features, but X was not given. '
-                "Pass X or choose another estimator."
-            )
-        try:
-            table = numeric_table(X)
-        except NotNumericError as error:
-            raise ValueError(
-                f'label_frequency="joint" needs numeric features, but {error}. '
-                "Encode X or choose another estimator."
-            ) from None
-        others = np.arange(1, len(scores.groups))
-        features = np.column_stack(
-            [standardized(table), scores.codes[:, None] == others]
-        )
+        features = _joint_features(scores, X)
         own = joint_label_frequency(
             features, scores.labeled, scores.codes, scores.sample_weight
         )
@@ -124,6 +110,25 @@ class ElkanNoto(LabelFrequencyEstimator):
             self.pooled,
             raised=False,
         )
+
+
+def _joint_features(scores: Any, X: Any) -> NDArray[np.float64]:
+    """Standardized features with an indicator of every group but the first."""
+    if X is None:
+        raise ValueError(
+            'label_frequency="joint" fits the features, but X was not given. '
+            "Pass X or choose another estimator."
+        )
+    check_consistent_length(X, scores.score)
+    try:
+        table = numeric_table(X)
+    except NotNumericError as error:
+        raise ValueError(
+            f'label_frequency="joint" needs numeric features, but {error}. '
+            "Encode X or choose another estimator."
+        ) from None
+    others = np.arange(1, len(scores.groups))
+    return np.column_stack([standardized(table), scores.codes[:, None] == others])
 
 
 def _require_rows(scores: Any, method: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import _counts
@@ -61,6 +61,7 @@ class PeakRate(LabelFrequencyEstimator):
         read, whole, note = scores, scores, None
         sharpened = False
         if self.sharpen and X is not None and hasattr(scores, "score"):
+            check_consistent_length(X, scores.score)
             rng = check_random_state(self.random_state)
             try:
                 read, whole = sharpen(scores, X, _checked_folds(folds, scores), rng)

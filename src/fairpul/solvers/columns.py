@@ -40,16 +40,34 @@ def solve_by_columns(program: Program) -> Solution:
         multipliers, floor, budget = _read_duals(program, result)
         bound = lagrangian_bound(program, multipliers, floor, budget)
         best_bound = max(best_bound, bound)
-        entered = False
-        for s, columns in enumerate(active):
-            price = reduced_cost(program, s, multipliers, floor, budget)
-            best = int(np.argmin(price))
-            if price[best] < price[columns].min() - _IMPROVEMENT:
-                columns.append(best)
-                entered = True
-        if not entered or result.fun - best_bound <= _IMPROVEMENT:
+        if result.fun - best_bound <= _IMPROVEMENT:
             break
+        if not _enter_columns(program, active, multipliers, floor, budget):
+            break
+    else:
+        raise RuntimeError(
+            f"Column generation did not settle in {_MOST_ROUNDS} rounds; the best "
+            f"bound is {best_bound!r}, the value {result.fun!r}."
+        )
     return _read_solution(program, active, result.x, best_bound)
+
+
+def _enter_columns(
+    program: Program,
+    active: list[list[int]],
+    multipliers: dict[str, Array],
+    floor: Array | None,
+    budget: float,
+) -> bool:
+    """Add each group's best cut under the duals; whether any was better."""
+    entered = False
+    for s, columns in enumerate(active):
+        price = reduced_cost(program, s, multipliers, floor, budget)
+        best = int(np.argmin(price))
+        if price[best] < price[columns].min() - _IMPROVEMENT:
+            columns.append(best)
+            entered = True
+    return entered
 
 
 def _first_columns(program: Program) -> list[list[int]]:
@@ -144,7 +162,7 @@ def _solve_master(program: Program, active: list[list[int]]) -> Any:
             "dual_feasibility_tolerance": _LP_TOLERANCE,
         },
     )
-    if result.x is None:
+    if result.status != 0:
         raise ValueError(f"No rule satisfies all the requirements: {result.message}")
     result.fun += program.constant
     return result

@@ -1,0 +1,312 @@
+"""Decisions as a column of the user's frame, lazily where the frame is lazy.
+
+Written once in narwhals. Eager frames go through NumPy; lazy ones get expressions that
+use comparisons, square roots and integer ``*``, ``+``, ``%`` alone, so that every
+engine gives the same decision to the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from fairpul._groups import encode_groups, typed
+from fairpul.binning import bin_expression, bin_of
+from fairpul.cuts import acceptance, acceptance_levels
+from fairpul.draw import (
+    PRIME,
+    SECOND_PRIME,
+    accepted_integers,
+    draw_integers,
+    polynomial,
+)
+from fairpul.sql import group_columns
+
+if TYPE_CHECKING:
+    from fairpul.rule import DecisionRule
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+DECISION = "decision"
+PROBABILITY = "acceptance_probability"
+_CODE = "__fairpul_code"
+_COMPARED = "__fairpul_compared"
+
+
+def decide_frame(
+    frame: Any,
+    rule: DecisionRule,
+    *,
+    score: str,
+    group: str | Sequence[str] | None,
+    row_id: str | None,
+    probability: bool,
+) -> Any:
+    """Frame with the decision of a rule; see :meth:`DecisionRule.apply`."""
+    table: Frame = nw.from_native(frame)
+    schema = table.collect_schema()
+    names = group_columns(rule.groups, group)
+    check_present(schema, [score, *names, *([] if row_id is None else [row_id])])
+    check_score_column(schema, score)
+    _check_keys(schema, names, rule.groups)
+    _check_row_id(schema, row_id, rule.has_lottery)
+    taken = [
+        name for name in (DECISION, PROBABILITY)[: 1 + probability] if name in schema
+    ]
+    if taken:
+        raise ValueError(f"The frame has columns {taken!r} already. Rename them first.")
+    decided: Frame
+    if isinstance(table, nw.DataFrame):
+        decided = _decide_eagerly(table, rule, score, names, row_id, probability)
+    else:
+        decided = _decide_lazily(table, rule, score, names, row_id, probability)
+    return decided.to_native()
+
+
+def check_present(schema: nw.Schema, names: Sequence[str]) -> None:
+    """Refuse column names that the frame does not have."""
+    missing = [name for name in names if name not in schema]
+    if missing:
+        raise ValueError(
+            f"The frame has no columns {missing!r}; it has {schema.names()!r}."
+        )
+
+
+def check_score_column(schema: nw.Schema, score: str) -> None:
+    """Refuse scores that are not numbers; engines would read text as numbers."""
+    if not schema[score].is_numeric():
+        raise TypeError(
+            f"The score column {score!r} must hold numbers, it holds {schema[score]}."
+        )
+
+
+def key_type(dtype: nw.dtypes.DType) -> type | None:
+    """Python type of the group keys that a column gives; None where any may occur."""
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
+        return str
+    if isinstance(dtype, nw.Boolean):
+        return bool
+    if dtype.is_integer():
+        return int
+    if isinstance(dtype, nw.Object):
+        return None
+    raise TypeError(
+        f"A group column must hold strings, integers or booleans, got {dtype}. "
+        "Cast it first."
+    )
+
+
+def known_codes(
+    table: nw.DataFrame[Any], names: Sequence[str], keys: Sequence[Hashable]
+) -> NDArray[np.intp]:
+    """Position of each row's group in ``keys``; -1 where it is missing or unknown."""
+    codes, present = codes_or_missing(table, names)
+    position = {typed(key): number for number, key in enumerate(keys)}
+    lookup = np.array([position.get(typed(key), -1) for key in present] + [-1])
+    return np.asarray(lookup[codes])
+
+
+def codes_or_missing(
+    table: nw.DataFrame[Any], names: Sequence[str]
+) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
+    """Code of each row and the keys; -1 where some group column is missing."""
+    if not names:
+        return encode_groups(None, len(table))
+    there = ~np.any([table[name].is_null().to_numpy() for name in names], axis=0)
+    codes = np.full(len(table), -1, dtype=np.intp)
+    if not there.any():
+        return codes, ()
+    groups = table.select(*names)
+    if not there.all():
+        groups = groups.filter(there.tolist())
+    codes[there], keys = encode_groups(groups.to_native(), int(there.sum()))
+    return codes, keys
+
+
+def is_group(names: Sequence[str], key: Hashable) -> nw.Expr:
+    """Whether a row belongs to a group, never null."""
+    parts = key if isinstance(key, tuple) else (key,)
+    same = [
+        nw.col(name) == nw.lit(part) for name, part in zip(names, parts, strict=True)
+    ]
+    return nw.all_horizontal(*same, ignore_nulls=False).fill_null(False)
+
+
+def integer_column(column: nw.Series[Any]) -> NDArray[Any]:
+    """Integers of a column, 0 where they are missing; unsigned ones stay unsigned."""
+    unsigned = isinstance(column.dtype, nw.UInt64)
+    values: NDArray[Any] = column.fill_null(0).to_numpy()
+    return values.astype(np.uint64 if unsigned else np.int64, copy=False)
+
+
+def float_column(column: nw.Series[Any]) -> NDArray[np.float64]:
+    """Numbers of a column as float64, nan where they are missing."""
+    values: NDArray[Any] = column.cast(nw.Float64).to_numpy()
+    return values.astype(np.float64, copy=False)
+
+
+def _decide_eagerly(
+    table: nw.DataFrame[Any],
+    rule: DecisionRule,
+    score: str,
+    names: Sequence[str],
+    row_id: str | None,
+    probability: bool,
+) -> nw.DataFrame[Any]:
+    value = float_column(table[score])
+    codes = known_codes(table, names, rule.groups)
+    valid = (value >= 0) & (value <= 1) & (codes >= 0)
+    if rule.has_lottery and row_id is not None:
+        valid &= ~table[row_id].is_null().to_numpy()
+    inside = value[valid]
+    compared = inside if rule.bins is None else bin_of(inside, rule.bins)
+    chance = np.full(len(value), np.nan)
+    chance[valid] = acceptance(compared, codes[valid], rule.cuts)
+    decision = np.where(valid, chance == 1, -1).astype(np.int8)
+    drawn = np.flatnonzero((chance > 0) & (chance < 1))
+    if len(drawn) and row_id is not None:
+        draw = draw_integers(integer_column(table[row_id])[drawn], rule.seed)
+        decision[drawn] = draw < accepted_integers(chance[drawn])
+    backend = table.implementation
+    decided = table.with_columns(
+        nw.new_series(DECISION, decision, nw.Int8, backend=backend)
+    )
+    if not probability:
+        return decided
+    column = nw.new_series(PROBABILITY, chance, nw.Float64, backend=backend)
+    known = nw.when(nw.col(DECISION) >= 0).then(nw.col(PROBABILITY))
+    return decided.with_columns(column).with_columns(known.alias(PROBABILITY))
+
+
+def _decide_lazily(
+    table: nw.LazyFrame[Any],
+    rule: DecisionRule,
+    score: str,
+    names: Sequence[str],
+    row_id: str | None,
+    probability: bool,
+) -> nw.LazyFrame[Any]:
+    value = nw.col(score).cast(nw.Float64)
+    valid = ((value >= 0.0) & (value <= 1.0)).fill_null(False)
+    if rule.has_lottery and row_id is not None:
+        valid = valid & ~nw.col(row_id).is_null()
+    inside = nw.when(valid).then(value).otherwise(nw.lit(0.0))
+    compared = inside if rule.bins is None else bin_expression(inside, rule.bins)
+    code = _group_number(names, rule.groups)
+    code = nw.when(valid).then(code).otherwise(nw.lit(0, nw.Int64))
+    prepared = table.with_columns(code.alias(_CODE), compared.alias(_COMPARED))
+    levels = [acceptance_levels(cuts) for cuts in rule.cuts]
+    if rule.has_lottery and row_id is not None:
+        dtype = table.collect_schema()[row_id]
+        draw = draw_expression(nw.col(row_id), dtype, rule.seed)
+        limits = [accepted_integers(np.array(level)).tolist() for level in levels]
+        limit = _of_strictest_cut(rule, limits, nw.Int64())
+        accepted = nw.when(draw < limit)
+    else:
+        accepted = nw.when(_of_strictest_cut(rule, levels, nw.Float64()) > 0.0)
+    decision = accepted.then(nw.lit(1, nw.Int64)).otherwise(nw.lit(0, nw.Int64))
+    known = nw.when(nw.col(_CODE) > 0)
+    decided = known.then(decision).otherwise(nw.lit(-1, nw.Int64)).cast(nw.Int8)
+    added = [decided.alias(DECISION)]
+    if probability:
+        chance = _of_strictest_cut(rule, levels, nw.Float64())
+        added.append(known.then(chance).alias(PROBABILITY))
+    return prepared.with_columns(*added).drop(_CODE, _COMPARED)
+
+
+def draw_expression(row_id: nw.Expr, dtype: nw.dtypes.DType, salt: int) -> nw.Expr:
+    """Write :func:`fairpul.draw.draw_integers` for a column of integer ids."""
+    a, b, c, d, e = polynomial(salt)
+
+    def modulo(prime: int) -> nw.Expr:
+        # Unsigned ids may exceed 2**63, small types do not hold the prime; engines
+        # disagree on the remainder of a negative number.
+        if isinstance(dtype, nw.UInt64):
+            rest = (row_id % prime).cast(nw.Int64)
+        else:
+            rest = row_id.cast(nw.Int64) % prime
+        return (rest + prime) % prime
+
+    x, y = modulo(PRIME), modulo(SECOND_PRIME)
+    quadratic = ((x * a + b) % PRIME * x + c) % PRIME
+    cubic = (quadratic * x + d) % PRIME
+    return (cubic + (y * e) % PRIME) % PRIME
+
+
+def _group_number(names: Sequence[str], keys: Sequence[Hashable]) -> nw.Expr:
+    """Position of a row's group, from 1; 0 where it is missing or unknown."""
+    if not names:
+        return nw.lit(1, nw.Int64)
+    none = nw.lit(0, nw.Int64)
+    # A sum, because nested branches would reach the recursion limit.
+    return nw.sum_horizontal(
+        *(
+            nw.when(is_group(names, key)).then(nw.lit(number, nw.Int64)).otherwise(none)
+            for number, key in enumerate(keys, start=1)
+        )
+    )
+
+
+def _of_strictest_cut(
+    rule: DecisionRule, values: list[list[Any]], dtype: nw.dtypes.DType
+) -> nw.Expr:
+    """Value that belongs to the strictest cut that a row reaches, 0 if to none."""
+    whole = rule.bins is not None
+    beyond = 2.0 if rule.bins is None else rule.bins + 1
+    result = nw.lit(0, dtype)
+    for rank in reversed(range(max(map(len, rule.cuts)))):
+        cuts = [cuts[rank][0] if rank < len(cuts) else np.inf for cuts in rule.cuts]
+        finite = [beyond if np.isinf(cut) else cut for cut in cuts]
+        at = _by_group(
+            [int(cut) for cut in finite] if whole else finite,
+            nw.Int64() if whole else nw.Float64(),
+        )
+        level = [value[rank] if rank < len(value) else 0 for value in values]
+        reached = nw.when(nw.col(_COMPARED) >= at)
+        result = reached.then(_by_group(level, dtype)).otherwise(result)
+    return result
+
+
+def _by_group(values: Sequence[Any], dtype: nw.dtypes.DType) -> nw.Expr:
+    """Value of a row's group; that of the first where the group is unknown."""
+    if len(set(values)) == 1:
+        return nw.lit(values[0], dtype)
+    none = nw.lit(0, dtype)
+    return nw.sum_horizontal(
+        *(
+            nw.when(nw.col(_CODE) == number).then(nw.lit(value, dtype)).otherwise(none)
+            for number, value in enumerate(values, start=1)
+        )
+    )
+
+
+def _check_keys(
+    schema: nw.Schema, names: Sequence[str], keys: Sequence[Hashable]
+) -> None:
+    """Refuse columns whose type no key of the rule has: engines would cast or fail."""
+    for place, name in enumerate(names):
+        wanted = key_type(schema[name])
+        found = {type(key[place] if isinstance(key, tuple) else key) for key in keys}
+        if wanted is not None and found != {wanted}:
+            kinds = sorted(kind.__name__ for kind in found)
+            raise TypeError(
+                f"The rule's groups are {kinds!r} where column {name!r} holds "
+                f"{schema[name]}. Cast the column."
+            )
+
+
+def _check_row_id(schema: nw.Schema, row_id: str | None, has_lottery: bool) -> None:
+    if row_id is None and has_lottery:
+        raise ValueError(
+            "This rule draws lots, so it needs row_id=, the name of an integer column. "
+            "Fit with lottery=False and a tolerance for a rule without."
+        )
+    if row_id is not None and not schema[row_id].is_integer():
+        raise TypeError(
+            f"The row_id column {row_id!r} must hold integers, it holds "
+            f"{schema[row_id]}. Number the rows or hash the ids in your engine."
+        )
