@@ -27,6 +27,7 @@ from experiments.learners import (
     nnpu_scores,
     plain_model,
 )
+from experiments.rows import measure, sampling_noise
 from fairpul import RecallFloor, fit_rule
 from fairpul.crossfit import crossfit, median_score
 from fairpul.group_scores import GroupScores
@@ -316,10 +317,11 @@ def recall_floor(task: Task) -> Decisions:
 
 @dataclass(frozen=True)
 class Method:
-    """A method, and the rows its rule or its model was fitted on."""
+    """A method, the rows its rule was fitted on, and what is read off its decisions."""
 
     decide: Callable[[Task], Decisions]
     fitted_on: str
+    measure: Callable[..., dict[str, float]] = measure
 
 
 _TRAINING = "training rows"
@@ -341,6 +343,7 @@ METHODS = {
     "Direct EO": Method(direct("equalized_odds"), "out-of-fold rows"),
     "Direct EOP": Method(direct("equal_opportunity"), "out-of-fold rows"),
     "Recall floor": Method(recall_floor, "out-of-fold rows, recall of the oracle"),
+    "Sampling noise": Method(paper("equal_opportunity"), "nothing", sampling_noise),
 }
 
 

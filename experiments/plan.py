@@ -12,6 +12,7 @@ EXTRAS = (
     "Direct EO",
     "Direct EOP",
     "Recall floor",
+    "Sampling noise",
 )
 _FAIR = ("Agarwal", "Hardt", "Chzhen")
 _PU = ("uPU", "wPU", "Bagging")

@@ -52,6 +52,29 @@ def measure(
     }
 
 
+def sampling_noise(
+    y_true: NDArray[np.int64], decision: NDArray[Any], group: NDArray[np.intp]
+) -> dict[str, float]:
+    r"""Gaps to expect of a fair rule on these rows, from sampling alone.
+
+    A rule with the decision's overall TPR and FPR in both of two groups shows an
+    expected gap of :math:`\sqrt{2/\pi}\,\sqrt{r(1-r)(1/n_0 + 1/n_1)}` in a rate r.
+    """
+    gaps = []
+    for positive in (1, 0):
+        rows = y_true == positive
+        rate = float(decision[rows].mean())
+        spread = rate * (1 - rate) * (1 / np.bincount(group[rows])).sum()
+        gaps.append(float(np.sqrt(2 / np.pi * spread)))
+    tpr_gap, fpr_gap = gaps
+    return {
+        "aod": (tpr_gap + fpr_gap) / 2,
+        "eod": tpr_gap,
+        "tpr_gap": tpr_gap,
+        "fpr_gap": fpr_gap,
+    }
+
+
 @dataclass(frozen=True)
 class RowFile:
     """A CSV file that rows are appended to; the key columns name a row.

@@ -22,7 +22,7 @@ from experiments.plan import (
     table_cells,
     unlabeled_cells,
 )
-from experiments.rows import METRICS, RowFile, measure
+from experiments.rows import METRICS, RowFile
 
 KEY = ("dataset", "base_model", "labeling_rate", "extra_share", "method", "seed")
 COLUMNS = (*METRICS, "label_frequency", "seconds", "fitted_on", "failure")
@@ -86,7 +86,7 @@ def run(cell: Cell, seed: int, methods: Iterable[str]) -> Iterator[dict[str, obj
         )
         start = time.perf_counter()
         try:
-            row |= measure(test.y_true, method.decide(task), test.group)
+            row |= method.measure(test.y_true, method.decide(task), test.group)
         except (ArithmeticError, RuntimeError, ValueError) as failure:
             row["failure"] = f"{type(failure).__name__}: {failure}"
         row["seconds"] = round(time.perf_counter() - start, 3)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import logit, ndtr
 from sklearn.isotonic import IsotonicRegression
 
 from experiments.data import real_split, synthetic_split
@@ -59,7 +60,15 @@ ANNEALING_COLUMNS = (
     "seconds",
 )
 THEOREM_KEY = ("n", "score", "constraint", "rule", "seed")
-THEOREM_COLUMNS = ("risk", "optimal_risk", "aod", "eod", "lottery", "seconds")
+THEOREM_COLUMNS = (
+    "risk",
+    "optimal_risk",
+    "constant_risk",
+    "aod",
+    "eod",
+    "lottery",
+    "seconds",
+)
 
 
 def run_annealing(raw: Path, n_seeds: int) -> pd.DataFrame:
@@ -87,39 +96,49 @@ def run_annealing(raw: Path, n_seeds: int) -> pd.DataFrame:
 
 
 def least_unfairness(estimates: PlugIn, constraint: str) -> float:
-    """Smallest unfairness of two groups' cuts that multipliers in the box can give.
+    r"""Smallest unfairness of two groups' rules that multipliers in the box can give.
 
     Notes
     -----
-    Cuts with posterior odds :math:`o_s` need :math:`B_s = o_s A_s`: two linear equations
-    in the two multipliers. Equal opportunity leaves one multiplier, so its cuts are
-    followed along the box instead.
+    With :math:`u_s` the posterior odds at the cut over the group's own odds, times the
+    odds of all rows, the box reaches exactly the pairs of cuts with
+    :math:`\min u_s \le 1 \le \max u_s`: :math:`\sum_s P_{1s} A_s` and
+    :math:`\sum_s P_{0s} B_s` are constant, and :math:`B_s / A_s` is the odds at the cut.
+    Equal opportunity leaves one multiplier, so its rules are met one by one.
     """
-    low, high = -estimates.positives[0], estimates.positives[1]
     if constraint == "equal_opportunity":
-        path = np.linspace(low, high, 20_001)
-        return min(_value(estimates, constraint, [t]) for t in path.tolist())
-    p1, p0 = np.array(estimates.positives), np.array(estimates.negatives)
-    sides = [_tpr_fpr_cut(estimates, s) for s in range(2)]
-    (t0, f0, o0), (t1, f1, o1) = sides
+        return min(_value(estimates, constraint, [t]) for t in _steps(estimates))
+    (t0, f0, low0, high0), (t1, f1, low1, high1) = (
+        _every_rule(estimates, s) for s in range(2)
+    )
     gaps = (abs(t1[:, None] - t0) + abs(f1[:, None] - f0)) / 2
-    # 1 - h/p0[1] = o1 (1 - t/p1[1]) and 1 + h/p0[0] = o0 (1 + t/p1[0])
-    slope1, slope0 = o1[:, None] / p1[1] * p0[1], o0 / p1[0] * p0[0]
-    start1, start0 = (1 - o1[:, None]) * p0[1], (o0 - 1) * p0[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (start0 - start1) / (slope1 - slope0)
-    h = start1 + slope1 * t
-    inside = (t >= low) & (t <= high) & (h >= -p0[0]) & (h <= p0[1])
-    return float(gaps[inside].min(initial=0.5))
+    inside = (low1[:, None] < 1) & (high0 >= 1) | (high1[:, None] >= 1) & (low0 < 1)
+    return float(gaps[inside].min())
 
 
-def _tpr_fpr_cut(estimates: PlugIn, number: int) -> tuple[Array, Array, Array]:
-    """Rates of every cut of a group but accepting nobody, and its posterior odds."""
-    points, c = estimates.points(number)[1:], estimates.label_frequency
-    posterior = np.minimum(points.cut / c, 1 - 1e-9)
+def _steps(estimates: PlugIn) -> list[float]:
+    """One multiplier between any two at which some row changes sides."""
+    (p0, p1), c = estimates.positives, estimates.label_frequency
+    at = [p1 * (2 - c / estimates.score[1]), -p0 * (2 - c / estimates.score[0])]
+    changes = np.unique(np.clip(np.concatenate([*at, [-p0, p1]]), -p0, p1))
+    return ((changes[1:] + changes[:-1]) / 2).tolist()
+
+
+def _every_rule(estimates: PlugIn, number: int) -> tuple[Array, Array, Array, Array]:
+    """TPR and FPR of a group at every cut, and the interval of relative odds it spans.
+
+    A cut accepts the same rows from the next lower score, exclusive, to its own.
+    """
+    points, c = estimates.points(number), estimates.label_frequency
     prior = points.labeled_share / c
     fpr = (points.selection_rate - prior * points.tpr) / (1 - prior)
-    return points.tpr, fpr, posterior / (1 - posterior)
+    positives, negatives = sum(estimates.positives), sum(estimates.negatives)
+    own = estimates.negatives[number] / estimates.positives[number]
+    posterior = np.minimum(np.unique(estimates.score[number])[::-1] / c, 1.0)
+    with np.errstate(divide="ignore"):
+        relative = posterior / (1 - posterior) * own * positives / negatives
+    # Everybody is accepted down to odds of 0, inclusive.
+    return points.tpr, fpr, np.append(relative, -1.0), np.append(np.inf, relative)
 
 
 def _value(estimates: PlugIn, constraint: str, multipliers: Sequence[float]) -> float:
@@ -195,6 +214,7 @@ def _risk_of(data: SimulatedData, key: Sequence[str]) -> dict[str, Any]:
     return dict(zip(THEOREM_KEY, key, strict=True)) | {
         "risk": share @ (prior * (1 - rates[:, 0]) + (1 - prior) * rates[:, 1]),
         "optimal_risk": optimal_risk(data, share, constraint),
+        "constant_risk": min(share @ prior, share @ (1 - prior)),
         "aod": gaps.mean(),
         "eod": gaps[0],
         "lottery": max(1 - max(w for _, w in cuts_of) for cuts_of in table),
@@ -223,9 +243,11 @@ def _population_rates(
     for cut, weight in table:
         # The cut on the posterior that accepts the same rows, midway to the next row.
         accepted, other = posterior[own >= cut], posterior[own < cut]
-        level = 1.0 if not len(accepted) else float(accepted.min())
+        above = float(accepted.min()) if len(accepted) else 1.0
         below = float(other.max()) if len(other) else 0.0
-        rates = data.population_rates((level + below) / 2)[key]
+        constant = not len(accepted) or not len(other)
+        level = float(not len(accepted)) if constant else (above + below) / 2
+        rates = data.population_rates(level)[key]
         total += weight * np.array([rates["tpr"], rates["fpr"]])
     return total
 
@@ -249,8 +271,6 @@ def optimal_risk(data: SimulatedData, share: Array, constraint: str) -> float:
 
 def _roc(data: SimulatedData, level: Array) -> list[tuple[Array, Array]]:
     """TPR and FPR of every group along the cuts, from strict to lenient."""
-    from scipy.special import logit, ndtr
-
     curves = []
     for key, prior in data.class_prior.items():
         distance = data.separation[key]

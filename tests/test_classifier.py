@@ -380,9 +380,6 @@ def test_the_label_frequency_is_read_with_the_rows_and_the_folds(rows):
     assert dict(clf.rule_.label_frequency) == found
 
 
-# --- what estimators may be wrapped -------------------------------------------------
-
-
 def test_an_estimator_from_elsewhere_needs_no_base_class(rows):
     estimator = ThirdParty()
     clf = classifier(estimator).fit(rows.X, rows.y, sensitive_features=rows.sex)
@@ -450,9 +447,6 @@ def test_fit_keywords_reach_the_estimator(rows):
     clf = classifier(WithKeyword())
     clf.fit(rows.X, rows.y, sensitive_features=rows.sex, extra=np.arange(1500))
     assert [len(model.extra_) for model in clf.estimators_] == [1200] * 5
-
-
-# --- where the group comes from ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -529,9 +523,6 @@ def test_columns_of_lists_keep_their_types():
 def test_columns_of_a_frame_with_numbers_for_names_go_by_position():
     frame = pd.DataFrame({2: ["f", "m"], 0: [1, 2]})
     assert np.asarray(group_columns(frame, 0)).ravel().tolist() == ["f", "m"]
-
-
-# --- scikit-learn's tools ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -692,9 +683,6 @@ def test_a_copy_from_disk_predicts_the_same(rows, copied, base):
     assert copy.score(rows.X, rows.y, sensitive_features=rows.sex) == clf.score(
         rows.X, rows.y, sensitive_features=rows.sex
     )
-
-
-# --- errors --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

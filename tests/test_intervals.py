@@ -114,8 +114,15 @@ def test_range_quantile_grows_with_every_further_error(se):
 
 def test_tukey_kramer_of_two_independent_rates_is_the_usual_interval():
     half = tukey_kramer([0.03, 0.04])
-    assert half[0, 1] == pytest.approx(0.05 * critical_value(), rel=1e-6)
+    assert half[0, 1] == pytest.approx(0.05 * critical_value(), rel=1e-12)
     assert half[0, 0] == 0
+
+
+@pytest.mark.parametrize(("k", "df"), [(2, 14), (2, 80), (4, 30), (4, np.inf)])
+def test_tukey_kramer_is_the_studentized_range(k, df):
+    expected = stats.studentized_range.ppf(0.95, k, df) * 0.1
+    half = tukey_kramer(np.full(k, 0.1), df=df)
+    assert half[0, 1] == pytest.approx(expected, rel=1e-6)  # a double integral
 
 
 def test_rates_that_move_together_differ_by_nothing():

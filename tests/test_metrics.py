@@ -18,7 +18,7 @@ from sklearn.metrics import precision_score
 
 from fairpul import metrics
 from fairpul.label_frequency import LabelFrequency
-from fairpul.rates import RATES
+from fairpul.measures import RATES
 
 REFERENCES = {
     "tpr": true_positive_rate,

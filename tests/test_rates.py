@@ -7,20 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from fairpul.estimate import Estimate
 from fairpul.group_scores import GroupScores
 from fairpul.intervals import critical_value, wilson
 from fairpul.label_frequency import LabelFrequency, resolve_label_frequency
-from fairpul.rates import (
-    GAPS,
-    RATES,
-    Estimate,
-    Rates,
-    Tally,
-    fpr_range,
-    group_rates,
-    pairwise_gaps,
-    tally,
-)
+from fairpul.measures import RATES
+from fairpul.rates import GAPS, Rates, fpr_range, group_rates, pairwise_gaps
+from fairpul.tally import Tally, tally
 
 DECISION = np.array([0.0, 1.0])
 
@@ -596,8 +589,8 @@ def coverage_of_gap(runs, k, tprs, m=200):
 
 
 def test_gap_of_a_fixed_rule_is_covered():
-    for name, share in coverage_of_gap(300, 3, [0.6, 0.7, 0.75]).items():
-        assert share >= 0.925, name  # two standard errors of .0125 under .95
+    for name, share in coverage_of_gap(150, 3, [0.6, 0.7, 0.75]).items():
+        assert share >= 0.905, name  # two and a half standard errors of .018 under .95
 
 
 @pytest.mark.slow
@@ -605,8 +598,8 @@ def test_gap_of_a_fixed_rule_is_covered():
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
 def test_gap_of_a_fixed_rule_is_covered_for_two_to_six_groups(k, spread):
     tprs = 0.7 + np.linspace(-spread / 2, spread / 2, k)
-    for name, share in coverage_of_gap(1500, k, tprs, m=120).items():
-        assert share >= 0.93, (name, share)  # .94 less two standard errors of .006
+    for name, share in coverage_of_gap(800, k, tprs, m=120).items():
+        assert share >= 0.925, (name, share)  # .94 less two standard errors of .008
 
 
 def coverage_of_tuned_gap(runs, k, n):
@@ -686,7 +679,7 @@ def test_gap_of_groups_that_share_clusters_is_covered():
     codes = np.tile([0, 1], n_clusters * size // 2)
     cluster = np.repeat(np.arange(n_clusters), size)
     hits, widths = [], []
-    for _ in range(2000):
+    for _ in range(800):
         effect = np.repeat(rng.normal(size=n_clusters), size)
         effect = effect + rng.normal(size=len(codes))
         g = np.where(codes == 0, 0.5, 0.9) + effect > 0

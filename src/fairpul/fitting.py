@@ -29,11 +29,12 @@ from fairpul.objectives import (
     needs_label_frequency,
 )
 from fairpul.operating_points import OperatingPoints
-from fairpul.rates import Rates, Tally, group_rates, tally
+from fairpul.rates import Rates, group_rates
 from fairpul.rule import DecisionRule
 from fairpul.solvers import GroupHull, Program, make_program, solve
 from fairpul.solvers.program import rate_of
 from fairpul.solvers.single_cuts import best_single_cuts
+from fairpul.tally import Tally, tally
 
 Lottery = Literal["auto"] | bool
 Rows = GroupScores | GroupCounts

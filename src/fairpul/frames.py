@@ -53,7 +53,8 @@ def decide_frame(
     check_present(schema, [score, *names, *([] if row_id is None else [row_id])])
     check_score_column(schema, score)
     _check_keys(schema, names, rule.groups)
-    _check_row_id(schema, row_id, rule.has_lottery)
+    lazy = isinstance(table, nw.LazyFrame)
+    _check_row_id(schema, row_id, rule.has_lottery, lazy)
     taken = [
         name for name in (DECISION, PROBABILITY)[: 1 + probability] if name in schema
     ]
@@ -225,7 +226,7 @@ def draw_expression(row_id: nw.Expr, dtype: nw.dtypes.DType, salt: int) -> nw.Ex
     def modulo(prime: int) -> nw.Expr:
         # Unsigned ids may exceed 2**63, small types do not hold the prime; engines
         # disagree on the remainder of a negative number.
-        if isinstance(dtype, nw.UInt64):
+        if isinstance(dtype, nw.UInt64 | nw.Decimal):
             rest = (row_id % prime).cast(nw.Int64)
         else:
             rest = row_id.cast(nw.Int64) % prime
@@ -299,13 +300,18 @@ def _check_keys(
             )
 
 
-def _check_row_id(schema: nw.Schema, row_id: str | None, has_lottery: bool) -> None:
+def _check_row_id(
+    schema: nw.Schema, row_id: str | None, has_lottery: bool, lazy: bool
+) -> None:
     if row_id is None and has_lottery:
         raise ValueError(
             "This rule draws lots, so it needs row_id=, the name of an integer column. "
             "Fit with lottery=False and a tolerance for a rule without."
         )
-    if row_id is not None and not schema[row_id].is_integer():
+    if row_id is None or schema[row_id].is_integer():
+        return
+    # Spark has no unsigned 64-bit integers and reads them as decimals.
+    if not (lazy and isinstance(schema[row_id], nw.Decimal)):
         raise TypeError(
             f"The row_id column {row_id!r} must hold integers, it holds "
             f"{schema[row_id]}. Number the rows or hash the ids in your engine."

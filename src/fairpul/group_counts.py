@@ -285,11 +285,12 @@ class GroupCounts:
         """
         cells = self._cells_of(number)
         several = self.sums[cells, 0] > 1
-        if not self.refined:
-            return np.asarray(several)
-        number_of_base = self.bin[cells] // (FINE_BINS // self.base_bins)
         resolved = self.refined.get(self.groups[number], ())
-        return np.asarray(several & ~np.isin(number_of_base, resolved))
+        return np.asarray(several & ~np.isin(self.base_bins_of(number), resolved))
+
+    def base_bins_of(self, number: int) -> Integers:
+        """Return the numbers of these bins among the bins counted at first."""
+        return self.bin[self._cells_of(number)] // (self.bins // self.base_bins)
 
     def heaviest_bin_at(self, number: int, positions: Iterable[int]) -> float:
         """Largest share of a group in a resolvable bin next to some of its cuts."""

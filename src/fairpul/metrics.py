@@ -18,7 +18,8 @@ from fairpul import rates
 from fairpul._groups import encode_groups
 from fairpul._validation import check_labels, check_weight
 from fairpul.label_frequency import LabelFrequency
-from fairpul.rates import Rates, Tally
+from fairpul.rates import Rates
+from fairpul.tally import Tally, tally
 
 
 def group_rates(
@@ -437,7 +438,7 @@ def _tallies(
     check_consistent_length(labeled, accepted)
     codes, keys = encode_groups(sensitive_features, len(labeled))
     weight = check_weight(sample_weight, len(labeled))
-    return rates.tally(accepted, labeled, codes, len(keys), weight), keys
+    return tally(accepted, labeled, codes, len(keys), weight), keys
 
 
 def _positive(y_true: ArrayLike) -> NDArray[np.bool_]:

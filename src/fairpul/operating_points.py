@@ -103,13 +103,18 @@ def sorted_points(
         accepted = np.cumsum(weight[order])[ends]
         hits = np.cumsum(np.where(labeled[order], weight[order], 0.0))[ends]
     kept = np.flatnonzero(np.diff(accepted, prepend=0) > 0)
-    cut = ranked[ends[kept]].astype(np.float64)
-    cut[-1] = 0.0
-    return OperatingPoints(
-        np.concatenate([[np.inf], cut]),
-        np.concatenate([accepted[:1] * 0, accepted[kept]]),
-        np.concatenate([hits[:1] * 0, hits[kept]]),
-    )
+    return with_nobody(ranked[ends[kept]], accepted[kept], hits[kept])
+
+
+def with_nobody(
+    score: NDArray[Any], accepted: NDArray[Any], labeled: NDArray[Any]
+) -> OperatingPoints:
+    """Operating points at falling scores, after one that accepts nobody."""
+    cut = np.empty(len(score) + 1)
+    cut[0], cut[1:], cut[-1] = np.inf, score, 0.0
+    masses = np.zeros((2, len(score) + 1), dtype=accepted.dtype)
+    masses[0, 1:], masses[1, 1:] = accepted, labeled
+    return OperatingPoints(cut, masses[0], masses[1])
 
 
 def concave_hull(accepted: NDArray[Any], labeled: NDArray[Any]) -> NDArray[np.intp]:
@@ -121,22 +126,79 @@ def concave_hull(accepted: NDArray[Any], labeled: NDArray[Any]) -> NDArray[np.in
     points: both join neighboring cuts until the share falls from left to right.
     Points on a hull edge are kept, for each is a cut that needs no lottery.
     """
-    mass = np.diff(accepted).astype(np.float64)
-    pooled = isotonic_regression(
-        np.diff(labeled) / mass, weights=mass, increasing=False
+    starts = np.zeros(1, dtype=np.intp)
+    on_hull = on_concave_hulls(accepted[1:], labeled[1:], starts)
+    return np.append(0, np.flatnonzero(on_hull) + 1)
+
+
+def on_concave_hulls(
+    accepted: NDArray[Any], labeled: NDArray[Any], starts: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Which points of several groups, side by side, are on their group's hull.
+
+    Parameters
+    ----------
+    accepted, labeled : ndarray of shape (n_points,)
+        Masses accepted at each point, rising within a group; (0, 0) is left out.
+    starts : ndarray of shape (n_groups,)
+        Position of each group's first point.
+
+    Notes
+    -----
+    One pass pools all groups: shares lie in [0, 1], so an offset of 2 between groups
+    keeps them apart. Pooling works with rounded shares; products of counts then tell
+    exactly which points are on an edge, and whether rounding has missed a vertex.
+    """
+    x, y = accepted, labeled
+    if x.dtype.kind == "i" and int(x.max()) > _EXACT_COUNT:
+        x, y = x.astype(np.float64), y.astype(np.float64)
+    before = np.zeros((2, len(x)), dtype=x.dtype)
+    before[0, 1:], before[1, 1:] = x[:-1], y[:-1]
+    before[:, starts] = 0
+    mass = (x - before[0]).astype(np.float64)
+    share = (y - before[1]) / mass
+    if len(starts) > 1:
+        lengths = np.diff(starts, append=len(x))
+        share += np.repeat(2.0 * np.arange(len(starts))[::-1], lengths)
+    edges = isotonic_regression(share, weights=mass, increasing=False).blocks
+    first, last = edges[:-1], edges[1:] - 1
+    left = before[:, first]
+    run, rise = x[last] - left[0], y[last] - left[1]
+    lengths = np.diff(edges)
+    height = np.repeat(run, lengths) * (y - np.repeat(left[1], lengths)) - np.repeat(
+        rise, lengths
+    ) * (x - np.repeat(left[0], lengths))
+    if x.dtype.kind == "i":
+        reflex = run[:-1] * rise[1:] > run[1:] * rise[:-1]
+        reflex &= left[0, 1:] > 0
+        if reflex.any() or height.max() > 0:
+            return _on_hulls_one_by_one(x, y, starts)
+    return np.asarray(height == 0)
+
+
+def _on_hulls_one_by_one(
+    x: NDArray[Any], y: NDArray[Any], starts: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Walk along the points in exact integers."""
+    on_hull = np.zeros(len(x), dtype=bool)
+    for start, stop in zip(starts, [*starts[1:], len(x)], strict=True):
+        chain = [(0, 0, -1)]
+        for j, (a, b) in enumerate(
+            zip(x[start:stop].tolist(), y[start:stop].tolist(), strict=True)
+        ):
+            while len(chain) > 1 and _below(chain[-2], chain[-1], (a, b)):
+                chain.pop()
+            chain.append((a, b, j))
+        on_hull[start + np.array([j for _, _, j in chain[1:]])] = True
+    return on_hull
+
+
+def _below(left: Any, middle: Any, right: Any) -> bool:
+    """Whether the middle point lies below the chord from left to right."""
+    return bool(
+        (middle[1] - left[1]) * (right[0] - left[0])
+        < (right[1] - left[1]) * (middle[0] - left[0])
     )
-    vertices = pooled.blocks
-    if accepted.dtype.kind == "f" or accepted[-1] > _EXACT_COUNT:
-        x, y = accepted.astype(np.float64), labeled.astype(np.float64)
-    else:
-        x, y = accepted, labeled
-    edge = np.repeat(np.arange(len(vertices) - 1), np.diff(vertices))
-    left, right = vertices[edge], vertices[edge + 1]
-    below = (x[right] - x[left]) * (y[:-1] - y[left]) - (x[:-1] - x[left]) * (
-        y[right] - y[left]
-    )
-    on_edge = np.append(below == 0, True)
-    return np.flatnonzero(on_edge)
 
 
 def segment_posterior(

@@ -29,9 +29,10 @@ from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import LabelFrequency
 from fairpul.objectives import MinimumCost, check_tolerance
 from fairpul.operating_points import OperatingPoints
-from fairpul.rates import group_rates, tally
+from fairpul.rates import group_rates
 from fairpul.rule import DecisionRule, acceptance
 from fairpul.solvers import GroupHull, Program, make_program, solve
+from fairpul.tally import tally
 
 Array = NDArray[np.float64]
 #: TPR and FPR of each group.

@@ -1,0 +1,177 @@
+"""From result rows to the paper's tables, ours beside the published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.rows import METRICS, RowFile
+
+PUBLISHED = Path(__file__).parent / "published.csv"
+TABLES = ("methods", "in-vs-post", "label-rates", "base-models")
+CELL = ["dataset", "base_model", "labeling_rate"]
+COLUMNS = [
+    "table",
+    *CELL,
+    "method",
+    "metric",
+    "mean",
+    "sd",
+    "published_mean",
+    "published_sd",
+    "distance",
+    "splits",
+    "fitted_on",
+]
+#: Names in the published tables that differ from ours.
+OURS = {"FairPUL": "FairPUL-EOP", "In": "Agarwal"}
+#: Rows that the paper lacks and every table of ours has.
+_EVERYWHERE = {
+    "Everyone positive",
+    "Unconstrained PU",
+    "Direct EO",
+    "Direct EOP",
+    "Recall floor",
+    "Sampling noise",
+}
+#: The published row copies another one and contradicts the same cell elsewhere.
+COPIED_ROW = ("label-rates", "german", "Lin.SVM", 0.9, "Naive")
+
+
+def read(rows: RowFile) -> pd.DataFrame:
+    """Result rows with numbers as numbers."""
+    text = dict.fromkeys(["dataset", "base_model", "method", "fitted_on"], str)
+    return pd.read_csv(rows.path, dtype=text).astype({"failure": "object"})
+
+
+def of_tables(measured: pd.DataFrame, splits: int) -> pd.DataFrame:
+    """Rows of the real data sets' tables: no extra unlabeled rows, the first splits."""
+    kept = measured.extra_share.isna() & (measured.seed < splits)
+    return measured[kept & (measured.dataset != "synthetic")]
+
+
+def summarize(measured: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard deviation and number of splits of every metric, in long form."""
+    long = measured.melt(
+        id_vars=[*CELL, "method", "seed", "fitted_on"],
+        value_vars=list(METRICS),
+        var_name="metric",
+    )
+    groups = long.groupby([*CELL, "method", "fitted_on", "metric"], sort=False).value
+    found = groups.agg(mean="mean", sd="std", splits="count").reset_index()
+    return found
+
+
+def distance(mean: float, published_mean: float, published_sd: float) -> float:
+    """Distance from a published mean in published standard deviations.
+
+    A published 0.000 with standard deviation 0.000 is met exactly or not at all.
+    """
+    gap = abs(mean - published_mean)
+    if published_sd > 0:
+        return gap / published_sd
+    return 0.0 if gap < 0.0005 else np.inf
+
+
+def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Every published figure with ours beside it, then rows that the paper lacks."""
+    published = published.rename(columns={"mean": "published_mean", "sd": "published_sd"})
+    published = published.assign(ours=published.method.replace(OURS))
+    key = [*CELL, "metric"]
+    ours = summary.rename(columns={"method": "ours"})
+    first = published.merge(ours, on=[*key, "ours"], how="left")
+    first["splits"] = first.splits.fillna(0).astype(int)
+    rest = pd.concat(_unpublished(table, summary, published) for table in TABLES)
+    both = pd.concat([first, rest], ignore_index=True)
+    both["distance"] = [
+        distance(*row)
+        for row in both[["mean", "published_mean", "published_sd"]].itertuples(
+            index=False
+        )
+    ]
+    both.loc[both.published_mean.isna(), "distance"] = np.nan
+    return both[COLUMNS]
+
+
+def _unpublished(
+    table: str, summary: pd.DataFrame, published: pd.DataFrame
+) -> pd.DataFrame:
+    """Methods and metrics of a table's cells without a published figure of their own.
+
+    A variant of a method, such as "Oracle (upsampled)", carries the published figure of
+    the method, so that its distance can be read too.
+    """
+    here = published[published.table == table]
+    rows = summary.merge(here[CELL].drop_duplicates(), on=CELL)
+    names = set(here.ours) | _EVERYWHERE
+    plain = rows.method.str.replace(r" \(.*\)", "", regex=True)
+    rows = rows[plain.isin(names)].assign(ours=plain, table=table)
+    figures = here[[*CELL, "ours", "metric", "published_mean", "published_sd"]]
+    rows = rows.merge(figures, on=[*CELL, "ours", "metric"], how="left")
+    is_new = rows.published_mean.isna() | (rows.method != rows.ours)
+    back = {ours: theirs for theirs, ours in OURS.items() if ours not in set(here.method)}
+    rows = rows[is_new]
+    return rows.assign(method=rows.method.replace(back) if table != "methods" else rows.method)
+
+
+
+
+def write(measured: pd.DataFrame, results: Path, splits: int, name: str) -> None:
+    """Write the long CSV and the tables as Markdown."""
+    kept = of_tables(measured, splits)
+    both = beside_published(summarize(kept), pd.read_csv(PUBLISHED))
+    both.to_csv(results / f"{name}.csv", index=False, float_format="%.4f")
+    text = [f"# The paper's tables, {splits} splits", "", _LEGEND]
+    for table in TABLES:
+        for dataset, rows in both[both.table == table].groupby("dataset", sort=False):
+            text += ["", f"## {table}, {dataset}", "", *_markdown(rows)]
+    text += ["", *_failures(kept)]
+    (results / f"{name}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+_LEGEND = (
+    "Mean ± standard deviation over splits; in brackets the published mean ± standard "
+    "deviation and the distance in published standard deviations. Error, balanced "
+    "accuracy and share predicted positive have no published figures. *Sampling noise* "
+    "is what a rule with the same true rates in both groups, those of FairPUL-EOP "
+    "overall, is expected to show on as many test rows."
+)
+_SHOWN = ("f1", "aod", "eod", "error", "balanced_accuracy", "selection_rate")
+
+
+def _markdown(rows: pd.DataFrame) -> Iterable[str]:
+    yield "| base | rate | method | F1 | AOD | EOD | error | bal. acc. | positive | splits | fitted on |"
+    yield "|" + " --- |" * 11
+    cells = rows.groupby(["base_model", "labeling_rate", "method"], sort=False)
+    for (base, rate, method), cell in cells:
+        by_metric = cell.drop_duplicates("metric").set_index("metric")
+        shown = [_cell(by_metric.loc[m]) if m in by_metric.index else "" for m in _SHOWN]
+        copied = (cell.table.iloc[0], cell.dataset.iloc[0], base, rate, method)
+        mark = " [a copied row in the paper]" if copied == COPIED_ROW else ""
+        fitted_on = cell.fitted_on.dropna()
+        last = [str(cell.splits.max()), fitted_on.iloc[0] if len(fitted_on) else ""]
+        yield "| " + " | ".join([base, str(rate), method + mark, *shown, *last]) + " |"
+
+
+def _cell(row: pd.Series) -> str:
+    known = not np.isnan(row["mean"])
+    ours = f"{row['mean']:.3f} ± {row.sd:.3f}" if known else "failed or undefined"
+    if np.isnan(row.published_mean):
+        return ours
+    published = f"{row.published_mean:.3f} ± {row.published_sd:.3f}"
+    return f"{ours} ({published}; {row.distance:.1f})"
+
+
+def _failures(measured: pd.DataFrame) -> Iterable[str]:
+    failed = measured[measured.failure.notna()]
+    if failed.empty:
+        return ["No method failed on any split."]
+    lines = ["## Failed rows", ""]
+    for key, rows in failed.groupby([*CELL, "method"], sort=False):
+        name = ", ".join(map(str, key))
+        lines.append(f"* {name}: {len(rows)} splits. {rows.failure.iloc[0]}")
+    return lines
+
