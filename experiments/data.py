@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from fairpul.datasets import (
     fetch_compas,
@@ -30,7 +31,7 @@ _SYNTHETIC_ROWS = 3200
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Standardized features, true classes and group codes of some rows."""
+    """Scaled features, true classes and group codes of some rows."""
 
     X: NDArray[np.float64]
     y_true: NDArray[np.int64]
@@ -64,14 +65,23 @@ def load(dataset: str) -> Rows:
     return Rows(data.X, data.y_true, np.unique(data.group, return_inverse=True)[1])
 
 
-def real_split(dataset: str, labeling_rate: float, seed: int) -> Split:
-    """70% of the rows to train on, 30% to test, positives labeled at random."""
+def real_split(
+    dataset: str, labeling_rate: float, seed: int, *, unit_scale: bool = False
+) -> Split:
+    """70% of the rows to train on, 30% to test, positives labeled at random.
+
+    ``unit_scale`` maps features to [0, 1] instead of standardizing them: a polynomial
+    kernel of degree 2 without a constant does not tell x from -x.
+    """
     train, test = _train_and_test(load(dataset), seed)
-    return _labeled(train, test, labeling_rate, seed)
+    return _labeled(train, test, labeling_rate, seed, MinMaxScaler() if unit_scale else None)
 
 
 def synthetic_split(labeling_rate: float, seed: int) -> Split:
-    """Two Gaussian groups, drawn anew for every seed."""
+    """Two Gaussian groups, drawn anew for every seed, with the group among the features.
+
+    The paper's score is f(X, S), and here P(positive) given X differs by group.
+    """
     train, test = (
         make_two_groups(_SYNTHETIC_ROWS, random_state=2 * seed + part)
         for part in (0, 1)
@@ -80,7 +90,7 @@ def synthetic_split(labeling_rate: float, seed: int) -> Split:
         Rows(data.X, data.y_true, np.unique(data.group, return_inverse=True)[1])
         for data in (train, test)
     ]
-    return _labeled(*rows, labeling_rate, seed)
+    return with_group(_labeled(*rows, labeling_rate, seed))
 
 
 def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Split:
@@ -132,8 +142,10 @@ def _train_and_test(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     return rows.take(train), rows.take(test)
 
 
-def _labeled(train: Rows, test: Rows, labeling_rate: float, seed: int) -> Split:
-    scaler = StandardScaler().fit(train.X)
+def _labeled(
+    train: Rows, test: Rows, labeling_rate: float, seed: int, scaler: Any = None
+) -> Split:
+    scaler = (StandardScaler() if scaler is None else scaler).fit(train.X)
     return Split(
         replace(train, X=scaler.transform(train.X)),
         replace(test, X=scaler.transform(test.X)),

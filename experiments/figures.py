@@ -70,7 +70,7 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
                 marker=_MARKERS[method],
                 facecolors="white" if is_open else "black",
                 edgecolors="black",
-                label=method,
+                label=method.removesuffix(f"-{short}").removesuffix(f" {short}"),
             )
         _constants(axes, {"everyone positive": constant, "everyone negative": 1 - constant})
         axes.set_xlabel(
@@ -78,8 +78,9 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
             if metric == "aod"
             else "difference in TPR (true classes)"
         )
-        axes.set_title(f"Synthetic data, {short}: labeling rates 1 (black) to .2 (light)")
+        axes.set_title(short)
     panels[0].set_ylabel("error rate (true classes)")
+    figure.suptitle("Two Gaussian groups, labeling rates from 1 (black) to .2 (light)")
     panels[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure
 

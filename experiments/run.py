@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from experiments import figures, studies, tables
-from experiments.data import real_split, synthetic_split, unlabeled_split
+from experiments.data import Split, real_split, synthetic_split, unlabeled_split
 from experiments.methods import METHODS, Task
 from experiments.plan import (
     SYNTHETIC_TRIALS,
@@ -23,6 +23,7 @@ from experiments.plan import (
     unlabeled_cells,
 )
 from experiments.rows import METRICS, RowFile
+from fairpul.label_frequency import LabelFrequencyWarning
 
 KEY = ("dataset", "base_model", "labeling_rate", "extra_share", "method", "seed")
 COLUMNS = (*METRICS, "label_frequency", "seconds", "fitted_on", "failure")
@@ -33,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing, then write the tables and figures."""
     options = _parser().parse_args(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.filterwarnings("ignore", module="fairpul|fairlearn|pulearn|sklearn")
+    # Doubts about label frequencies and small groups are what the tables measure.
+    warnings.simplefilter("ignore", LabelFrequencyWarning)
+    warnings.filterwarnings("ignore", "Groups .* have fewer than")
     raw, results = options.raw, options.results
     rows = RowFile(raw / "rows.csv", KEY, COLUMNS)
     run_cells(rows, list(_runs(options.splits, smoke=options.smoke)))
@@ -101,12 +104,12 @@ def _label_frequency(task: Task, name: str) -> float:
     return np.nan
 
 
-def _split(cell: Cell, seed: int):
+def _split(cell: Cell, seed: int) -> Split:
     if cell.dataset == "synthetic":
         return synthetic_split(cell.rate, seed)
     if cell.extra_share is not None:
         return unlabeled_split(cell.extra_share, cell.rate, seed)
-    return real_split(cell.dataset, cell.rate, seed)
+    return real_split(cell.dataset, cell.rate, seed, unit_scale=cell.base == "SVM")
 
 
 def _key(cell: Cell, method: str, seed: int) -> tuple[str, ...]:

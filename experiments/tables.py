@@ -145,6 +145,9 @@ _SHOWN = ("f1", "aod", "eod", "error", "balanced_accuracy", "selection_rate")
 def _markdown(rows: pd.DataFrame) -> Iterable[str]:
     yield "| base | rate | method | F1 | AOD | EOD | error | bal. acc. | positive | splits | fitted on |"
     yield "|" + " --- |" * 11
+    # A cell's rows together, in the order in which cells and methods first appear.
+    place = rows.groupby(["base_model", "labeling_rate"], sort=False).ngroup()
+    rows = rows.assign(place=place).sort_values("place", kind="stable")
     cells = rows.groupby(["base_model", "labeling_rate", "method"], sort=False)
     for (base, rate, method), cell in cells:
         by_metric = cell.drop_duplicates("metric").set_index("metric")
@@ -157,8 +160,11 @@ def _markdown(rows: pd.DataFrame) -> Iterable[str]:
 
 
 def _cell(row: pd.Series) -> str:
-    known = not np.isnan(row["mean"])
-    ours = f"{row['mean']:.3f} ± {row.sd:.3f}" if known else "failed or undefined"
+    if np.isnan(row["mean"]):
+        ours = "–"
+    else:
+        spread = "" if np.isnan(row.sd) else f" ± {row.sd:.3f}"
+        ours = f"{row['mean']:.3f}{spread}"
     if np.isnan(row.published_mean):
         return ours
     published = f"{row.published_mean:.3f} ± {row.published_sd:.3f}"

@@ -62,14 +62,84 @@ def choose_grid(score: NDArray[Any], n_groups: int) -> Grid:
     bits = int(np.clip(np.ceil(np.log2(wanted)), 4, np.log2(_MOST_BINS)))
     sample = score[:: max(1, len(score) // _SAMPLE)].astype(np.float64)
     ends = np.array([score.min(), score.max()], dtype=np.float64)
-    best, least = None, np.inf
-    for shift in _SHIFTS:
-        low, high = (ends + shift).view(np.int64).tolist()
-        drop = max(0, (high - low).bit_length() - bits)
-        # Pairs of a sample in one bin are too few to compare, unless bins are wide.
-        coarse = ((sample + shift).view(np.int64) - low) >> (drop + 5)
-        collisions = float((np.bincount(coarse).astype(np.float64) ** 2).sum())
-        if collisions < least:
-            best, least = Grid(shift, low, drop, bits), collisions
-    assert best is not None  # noqa: S101 - one of the shifts is always taken
-    return best
+    grids = [_grid(ends, shift, bits) for shift in _SHIFTS]
+    return min(grids, key=lambda grid: _collisions(sample, grid))
+
+
+def _grid(ends: NDArray[np.float64], shift: float, bits: int) -> Grid:
+    low, high = (ends + shift).view(np.int64).tolist()
+    return Grid(shift, low, max(0, (high - low).bit_length() - bits), bits)
+
+
+def _collisions(sample: NDArray[np.float64], grid: Grid) -> float:
+    # Pairs of a sample in one bin are too few to compare, unless bins are wide.
+    bins = ((sample + grid.shift).view(np.int64) - grid.base) >> (grid.drop + 5)
+    return float((np.bincount(bins).astype(np.float64) ** 2).sum())
+
+
+class BinnedRows:
+    """Counts of rows by group, label and bin, and the rows they were counted from.
+
+    Parameters
+    ----------
+    score, labeled, codes : ndarray of shape (n_rows,)
+        Score in [0, 1], label and group of each row; only read, a chunk at a time.
+    n_groups : int
+        Number of groups.
+
+    Notes
+    -----
+    The ends of bins are operating points, so their hull lies on or below the hull
+    looked for. Within a bin no point is above its corner, where all labeled rows come
+    first. Only rows of bins whose corner reaches the hull of the ends are sorted: no
+    other row can end a hull cut.
+    """
+
+    def __init__(
+        self,
+        score: NDArray[Any],
+        labeled: NDArray[np.bool_],
+        codes: NDArray[np.intp],
+        n_groups: int,
+    ) -> None:
+        self._rows = score, labeled, codes
+        self._grid = choose_grid(score, n_groups)
+        small = len(score) < np.iinfo(np.int32).max
+        self._count = np.int32 if small else np.int64
+        table = np.zeros(n_groups << (self._grid.bits + 1), dtype=self._count)
+        one = self._count(1)
+        for _, cells in self._chunks():
+            np.add.at(table, cells, one)
+        # From the highest bin down: group, label, bin.
+        self._table = table.reshape(n_groups, 2, -1)[:, :, ::-1]
+
+    @cached_property
+    def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows and labeled rows of each group."""
+        sums = self._table.sum(axis=2, dtype=np.int64)
+        return sums.sum(axis=1), sums[:, 1]
+
+    @cached_property
+    def hulls(self) -> list[OperatingPoints]:
+        """Hull of each group; of its flat top only the two ends."""
+        bins = self._bins_that_matter()
+        ties, tied_score = self._bins_of_one_score(bins)
+        bins = bins[~ties]
+        ranked = self._gather(bins)
+        at, group, accepted, labeled = self._candidates(ranked, bins)
+        everything = [at, group, accepted, labeled]
+        for number, extra in enumerate(self._more_candidates(bins, ties)):
+            everything[number] = np.append(everything[number], extra)
+        return None
+
+
+    def _chunks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Slices of the rows and the cell of each row in them."""
+        score, labeled, codes = self._rows
+        out, spare = np.empty((2, min(_CHUNK, len(score))), dtype=np.int64)
+        for start in range(0, len(score), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            yield (
+                part,
+                self._grid.cells(score[part], labeled[part], codes[part], out, spare),
+            )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metadata_routing import (
@@ -24,13 +22,18 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from fairpul._folds import (
+    Rows,
+    Split,
+    affordable_folds,
+    check_splits,
+    count_labeled,
+    row_order,
+    stratified_splits,
+)
 from fairpul._validation import check_cluster, check_weight
 
-_FEWEST_FOLDS = 3
 _LARGEST_SEED = np.iinfo(np.int32).max
-
-Rows = NDArray[np.intp]
-Split = tuple[Rows, Rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +150,9 @@ def crossfit(
     rng = check_random_state(random_state)
     data = _training_data(estimator, X, labeled, groups, sample_weight, fit_params)
     stratum = 2 * np.asarray(codes, dtype=np.intp) + labeled
-    cv = _affordable_folds(cv, stratum, data.cluster, keys)
-    splits = list(
-        _splits(cv, data, stratum, _row_order(row_id, len(labeled), rng), rng)
-    )
-    _check_splits(splits, data)
+    cv = affordable_folds(cv, stratum, data.cluster, keys)
+    splits = list(_splits(cv, data, stratum, row_order(row_id, len(labeled), rng), rng))
+    check_splits(splits, labeled, data.cluster)
     seeds = rng.randint(_LARGEST_SEED, size=len(splits))
     fitted = Parallel(n_jobs=n_jobs)(
         delayed(_fit_and_score)(estimator, data, split, seed)
@@ -184,7 +185,7 @@ def refit(
     X, labeled = indexable(X, np.asarray(labeled, dtype=bool))
     rng = check_random_state(random_state)
     data = _training_data(estimator, X, labeled, groups, sample_weight, fit_params)
-    order = _row_order(row_id, len(labeled), rng)
+    order = row_order(row_id, len(labeled), rng)
     return _fit(estimator, data, order, rng.randint(_LARGEST_SEED))
 
 
@@ -256,8 +257,8 @@ def _calibration_folds(data: _Data, rows: Rows, seed: int) -> list[Split]:
     """Inner folds of a training part; they keep groups= together as the outer do."""
     labeled = data.labeled[rows]
     cluster = None if data.cluster is None else data.cluster[rows]
-    n_splits = max(2, min(5, _n_labeled(labeled, cluster)))
-    return list(_stratified(n_splits, labeled, cluster, seed))
+    n_splits = max(2, min(5, count_labeled(labeled, cluster)))
+    return list(stratified_splits(n_splits, labeled, cluster, seed))
 
 
 def _splits(
@@ -266,7 +267,7 @@ def _splits(
     """Train and test positions of each fold, dealt in the given order of the rows."""
     if isinstance(cv, int | np.integer):
         cluster = None if data.cluster is None else data.cluster[order]
-        dealt = _stratified(
+        dealt = stratified_splits(
             int(cv), stratum[order], cluster, rng.randint(_LARGEST_SEED)
         )
     elif hasattr(cv, "split"):
@@ -276,116 +277,6 @@ def _splits(
         dealt, order = cv, np.arange(len(stratum))
     for train, test in dealt:
         yield order[train], order[test]
-
-
-def _stratified(
-    n_splits: int, stratum: NDArray[Any], cluster: Rows | None, seed: int
-) -> Iterator[Split]:
-    kind = StratifiedKFold if cluster is None else StratifiedGroupKFold
-    splitter = kind(n_splits, shuffle=True, random_state=seed)
-    yield from splitter.split(stratum, stratum, cluster)
-
-
-def _row_order(
-    row_id: ArrayLike | None, n_rows: int, rng: np.random.RandomState
-) -> Rows:
-    """Order in which rows are dealt to folds: as given, or shuffled by their ids."""
-    if row_id is None:
-        return np.arange(n_rows)
-    ids = np.asarray(row_id)
-    if ids.shape != (n_rows,):
-        raise ValueError(
-            f"row_id must hold one id for each of {n_rows} rows, got shape {ids.shape}."
-        )
-    _, by_id = np.unique(ids, return_index=True)
-    if len(by_id) < n_rows:
-        raise ValueError(
-            f"row_id must be unique in fit, got {len(by_id)} ids for {n_rows} rows. "
-            "Name rows that belong together by groups= instead."
-        )
-    shuffled: Rows = rng.permutation(by_id)
-    return shuffled
-
-
-def _affordable_folds(
-    cv: Any, stratum: Rows, cluster: Rows | None, keys: Sequence[Hashable] | None
-) -> Any:
-    """Return cv, as fewer folds where a group has fewer labels; refuse under three."""
-    if isinstance(cv, int | np.integer) and cv < _FEWEST_FOLDS:
-        raise ValueError(
-            f"cv must be at least {_FEWEST_FOLDS} folds, got {cv!r}: with two, "
-            "each model sees half of the labels, and their median is no majority."
-        )
-    if isinstance(cv, str) or not (
-        isinstance(cv, int | np.integer | Iterable) or hasattr(cv, "split")
-    ):
-        raise TypeError(
-            "cv must be a number of folds, a splitter, an iterable of (train, test) or "
-            f"None, got {cv!r}."
-        )
-    unit = "labeled rows" if cluster is None else "groups= with a labeled row"
-    names = range(int(stratum.max()) // 2 + 1) if keys is None else keys
-    n_labeled = {
-        name: _n_labeled(stratum == 2 * code + 1, cluster)
-        for code, name in enumerate(names)
-    }
-    few = {name: n for name, n in n_labeled.items() if n < _FEWEST_FOLDS}
-    if few:
-        raise ValueError(
-            f"Cross-fitting needs at least {_FEWEST_FOLDS} {unit} in each group, got "
-            f"{few!r}. Merge these groups with others or drop them."
-        )
-    fewest = min(n_labeled, key=n_labeled.__getitem__)
-    if isinstance(cv, int | np.integer) and n_labeled[fewest] < cv:
-        warnings.warn(
-            f"Group {fewest!r} has {n_labeled[fewest]} {unit}, fewer than the {cv} "
-            f"folds asked for: using {n_labeled[fewest]} folds.",
-            UserWarning,
-            stacklevel=4,  # the caller of FairPULClassifier.fit
-        )
-        return n_labeled[fewest]
-    return cv
-
-
-def _n_labeled(labeled: NDArray[Any], cluster: Rows | None) -> int:
-    """Count the labeled rows, or the clusters that hold one."""
-    if cluster is None:
-        return int(np.count_nonzero(labeled))
-    return len(np.unique(cluster[np.asarray(labeled, dtype=bool)]))
-
-
-def _check_splits(splits: Sequence[Split], data: _Data) -> None:
-    if len(splits) < _FEWEST_FOLDS:
-        raise ValueError(
-            f"cv must give at least {_FEWEST_FOLDS} folds, got {len(splits)}: the "
-            "median score of fewer models is no majority."
-        )
-    tested = np.bincount(
-        np.concatenate([test for _, test in splits]), minlength=len(data.labeled)
-    )
-    if (tested != 1).any():
-        raise ValueError(
-            f"cv must test every row exactly once; {np.count_nonzero(tested == 0)} "
-            f"rows are never tested, {np.count_nonzero(tested > 1)} more than once."
-        )
-    rows = np.arange(len(data.labeled)) if data.cluster is None else data.cluster
-    for number, (train, test) in enumerate(splits):
-        if not len(test):
-            raise ValueError(
-                f"Fold {number} tests no row: there are too few groups= to fill "
-                f"{len(splits)} folds. Ask for fewer."
-            )
-        if np.isin(rows[test], rows[train]).any():
-            raise ValueError(
-                f"Fold {number} trains on rows, or on members of groups=, that it "
-                "tests, so their scores would be far too good. Use a splitter that "
-                "keeps them apart, such as StratifiedGroupKFold."
-            )
-        if len(np.unique(data.labeled[train])) < 2:
-            raise ValueError(
-                f"Fold {number} trains on one class only; every training part needs "
-                "labeled and unlabeled rows."
-            )
 
 
 def _training_data(

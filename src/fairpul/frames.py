@@ -224,12 +224,16 @@ def draw_expression(row_id: nw.Expr, dtype: nw.dtypes.DType, salt: int) -> nw.Ex
     a, b, c, d, e = polynomial(salt)
 
     def modulo(prime: int) -> nw.Expr:
-        # Unsigned ids may exceed 2**63, small types do not hold the prime; engines
-        # disagree on the remainder of a negative number.
-        if isinstance(dtype, nw.UInt64 | nw.Decimal):
-            rest = (row_id % prime).cast(nw.Int64)
+        # Unsigned ids may exceed 2**63, small types do not hold the prime, and engines
+        # disagree on the remainder of a negative number. Missing ids are refused by
+        # the caller; Dask casts none.
+        known = row_id.fill_null(0)
+        if isinstance(dtype, nw.Decimal):
+            rest = (known % prime).cast(nw.Int64)
+        elif isinstance(dtype, nw.UInt64):
+            rest = (known.cast(nw.UInt64) % prime).cast(nw.Int64)
         else:
-            rest = row_id.cast(nw.Int64) % prime
+            rest = known.cast(nw.Int64) % prime
         return (rest + prime) % prime
 
     x, y = modulo(PRIME), modulo(SECOND_PRIME)
@@ -243,12 +247,11 @@ def _group_number(names: Sequence[str], keys: Sequence[Hashable]) -> nw.Expr:
     if not names:
         return nw.lit(1, nw.Int64)
     none = nw.lit(0, nw.Int64)
-    # A sum, because nested branches would reach the recursion limit.
-    return nw.sum_horizontal(
-        *(
+    return _sum(
+        [
             nw.when(is_group(names, key)).then(nw.lit(number, nw.Int64)).otherwise(none)
             for number, key in enumerate(keys, start=1)
-        )
+        ]
     )
 
 
@@ -277,12 +280,21 @@ def _by_group(values: Sequence[Any], dtype: nw.dtypes.DType) -> nw.Expr:
     if len(set(values)) == 1:
         return nw.lit(values[0], dtype)
     none = nw.lit(0, dtype)
-    return nw.sum_horizontal(
-        *(
+    return _sum(
+        [
             nw.when(nw.col(_CODE) == number).then(nw.lit(value, dtype)).otherwise(none)
             for number, value in enumerate(values, start=1)
-        )
+        ]
     )
+
+
+def _sum(terms: list[nw.Expr]) -> nw.Expr:
+    """Sum of terms, in pairs of pairs: a long chain would reach the recursion limit."""
+    # Nested branches would too, and Dask cannot compare what sum_horizontal gives.
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return _sum(terms[:half]) + _sum(terms[half:])
 
 
 def _check_keys(

@@ -1,10 +1,10 @@
-r"""The method of the paper (Wu and He, FAccT 2022), with the sign of its rule corrected.
+r"""The method of the paper (Wu and He, FAccT 2022), the sign of its rule corrected.
 
 Kept to reproduce; :func:`fairpul.fit_rule` is what to use. The label frequency is the
-mean score of held-out labeled rows, every rate is a plug-in of the scores, and simulated
-annealing looks for the multipliers with the least unfairness. With
-:math:`\eta = f / \hat c`, :math:`P_{1s} = P(Y=1, S=s)`, :math:`P_{0s} = P(Y=0, S=s)`, a
-row of group s is accepted where
+mean score of held-out labeled rows, every rate is a plug-in of the scores, and
+simulated annealing looks for the multipliers with the least unfairness. With
+:math:`\eta = f / \hat c`, :math:`P_{1s} = P(Y=1, S=s)`, :math:`P_{0s} = P(Y=0, S=s)`,
+a row of group s is accepted where
 
 .. math:: \eta\,(1 - t_s / P_{1s}) - (1 - \eta)\,(1 - h_s / P_{0s}) \ge 0
 
@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 
 from fairpul.crossfit import positive_score, refit
 from fairpul.group_scores import GroupScores
-from fairpul.label_frequency import LabelFrequency
+from fairpul.label_frequency import ElkanNoto
 from fairpul.objectives import MinimumCost, check_tolerance
 from fairpul.operating_points import OperatingPoints
 from fairpul.rates import group_rates
@@ -201,17 +201,13 @@ def weights(
     n_free = len(estimates.positives) - 1
     t, h = list(multipliers[:n_free]), list(multipliers[n_free:])
     h = h or [0.0] * n_free
-    gain = [
-        1 - x / p for x, p in zip([-sum(t), *t], estimates.positives, strict=True)
-    ]
-    loss = [
-        1 - x / p for x, p in zip([-sum(h), *h], estimates.negatives, strict=True)
-    ]
+    gain = [1 - x / p for x, p in zip([-sum(t), *t], estimates.positives, strict=True)]
+    loss = [1 - x / p for x, p in zip([-sum(h), *h], estimates.negatives, strict=True)]
     return gain, loss
 
 
 def box(estimates: PlugIn, constraint: str) -> tuple[Array, Array]:
-    r"""Ends of the multipliers outside which some rule would be reversed or constant.
+    r"""Return the ends beyond which some group's rule would be reversed or constant.
 
     Notes
     -----
@@ -245,7 +241,7 @@ def anneal(
     start: Sequence[float],
     rng: np.random.RandomState,
 ) -> list[float]:
-    """Simulated annealing: 18,400 uniform steps of at most 0.01, cooled geometrically.
+    """Anneal by 18,400 uniform steps of at most 0.01, cooled geometrically.
 
     Returns
     -------
@@ -325,13 +321,12 @@ def paper_rule(
     rng : RandomState
         Source of the annealing.
     """
-    c = float(held_out.score[held_out.labeled].mean())
+    e1 = ElkanNoto(pooled=True).from_scores(held_out)
+    frequency = dict(zip(training.groups, e1.values(), strict=True))
+    c = frequency[training.groups[0]].estimate
     estimates = plug_in(training.score, training.codes, c)
     found = cuts(estimates, search(estimates, constraint, rng))
     table = tuple(((cut, 1.0),) for cut in found)
-    frequency = dict.fromkeys(
-        training.groups, LabelFrequency(c, c, 1.0, "elkan_noto, pooled")
-    )
     accepted = acceptance(held_out.score, held_out.codes, table)
     n_groups = len(training.groups)
     rates = group_rates(
@@ -340,14 +335,14 @@ def paper_rule(
         frequency,
         tuned=True,
     )
-    program = estimates.program(constraint)
     cost = _plug_in_error(estimates, found)
+    bound = solve(estimates.program(constraint), MinimumCost()).bound
     return DecisionRule(
         groups=training.groups,
         cuts=table,
         expected=rates,
         realized=rates,
-        certificate=max(0.0, cost - solve(program, MinimumCost()).bound),
+        certificate=max(0.0, cost - bound),
         objective_value=cost,
         cost_of_snapping=0.0,
         constraint=constraint,
@@ -389,9 +384,7 @@ def fit_paper(
     )
     model = refit(estimator, _safe_indexing(X, used), labeled[used], random_state=rng)
     training = GroupScores(positive_score(model, X), labeled, group)
-    held_out = GroupScores(
-        training.score[held], labeled[held], _safe_indexing(np.asarray(codes), held)
-    )
+    held_out = GroupScores(training.score[held], labeled[held], codes[held])
     return model, training, paper_rule(training, held_out, constraint, rng)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fairpul.operating_points import OperatingPoints, on_concave_hulls, with_nobody
 
 # Scores in [0, 1] leave the two highest bits of a float unused: one for the label (at
 # the low end, after a shift) and one for two groups.
@@ -159,3 +162,84 @@ def _dealt(
     falling = keys[::-1]
     lowest = falling.astype(np.uint8) & np.uint8(1)
     return RankedRows(lowest, bounds, falling, 2**63 - 1, 0, kind)
+
+
+def corners(ranked: RankedRows, runs: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Positions of the rows after which a hull can have a cut, its flat top left out.
+
+    Parameters
+    ----------
+    ranked : RankedRows
+        Rows in order.
+    runs : ndarray
+        Last positions of runs of adjacent rows that are kept whatever follows; the
+        last row of each group among them.
+
+    Notes
+    -----
+    A hull turns only where the labeled share falls: between distinct scores, where an
+    unlabeled row follows a labeled one. Cuts on an edge are such places too, but for
+    the edges of labeled rows only, at the top of a group, and of unlabeled rows only.
+    """
+    last, labeled = ranked.last_of_ties(), ranked.labeled
+    if not last.all():
+        return _corners_of_ties(ranked, last, runs)
+    corner = np.empty(len(labeled), dtype=bool)
+    np.greater(labeled[:-1], labeled[1:], out=corner[:-1])
+    corner[runs] = True
+    for start, stop in zip(ranked.bounds[:-1], ranked.bounds[1:], strict=True):
+        if start < stop and labeled[start]:
+            corner[start : start + int(np.argmax(corner[start:stop]))] = True
+    return np.flatnonzero(corner)
+
+
+def _corners_of_ties(
+    ranked: RankedRows, last: NDArray[np.bool_], runs: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    ends = np.flatnonzero(last)
+    hits = np.cumsum(ranked.labeled, dtype=np.int64)[ends]
+    n, m = np.diff(ends, prepend=-1), np.diff(hits, prepend=0)
+    fall = np.sign(m[:-1] * n[1:] - m[1:] * n[:-1])
+    keep = np.append((fall > 0) | ((fall == 0) & (m[:-1] > 0)), True)
+    keep[np.searchsorted(ends, runs)] = True
+    return np.asarray(ends[keep])
+
+
+def ranked_points(ranked: RankedRows, number: int) -> OperatingPoints:
+    """All operating points of one group of ranked rows."""
+    start, stop = ranked.bounds[number : number + 2]
+    ends = start + np.flatnonzero(ranked.last_of_ties()[start:stop])
+    hits = np.cumsum(ranked.labeled[start:stop], dtype=np.int64)
+    return with_nobody(ranked.score(ends), ends + 1 - start, hits[ends - start])
+
+
+def ranked_hulls(ranked: RankedRows) -> list[OperatingPoints]:
+    """Hull of each group of ranked rows; of its flat top only the two ends."""
+    ends = ranked.bounds[1:] - 1
+    at = corners(ranked, ends)
+    hits = np.cumsum(ranked.labeled, dtype=np.int64)
+    starts = np.searchsorted(at, ranked.bounds[:-1])
+    sizes = np.diff(starts, append=len(at))
+    base = np.append(0, hits[ends[:-1]])
+    accepted = at + 1 - np.repeat(ranked.bounds[:-1], sizes)
+    labeled = hits[at] - np.repeat(base, sizes)
+    on_hull = on_concave_hulls(accepted, labeled, starts)
+    return [
+        hull_of(ranked.score, at[part], accepted[part], labeled[part], on_hull[part])
+        for part in map(slice, starts, [*starts[1:], len(at)])
+    ]
+
+
+def hull_of(
+    score_at: Callable[[Any], NDArray[Any]],
+    at: NDArray[Any],
+    accepted: NDArray[np.int64],
+    labeled: NDArray[np.int64],
+    on_hull: NDArray[np.bool_],
+) -> OperatingPoints:
+    """Hull of one group from its candidates, the middle of its flat top left out."""
+    kept = np.flatnonzero(on_hull)
+    flat = int(np.searchsorted(labeled[kept], labeled[-1])) + 1
+    if flat < len(kept) - 1:
+        kept = np.append(kept[:flat], kept[-1])
+    return with_nobody(score_at(at[kept]), accepted[kept], labeled[kept])

@@ -164,7 +164,7 @@ def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
             share / point,
             share / high,
             min(1.0, share / max(low, share)),
-            "prior",
+            "class_prior",
         )
     return result
 
