@@ -67,3 +67,7 @@ def test_true_tpr_is_below_the_floor_at_most_as_often_as_the_risk(recall, m):
     assert missed <= 0.05 + 4 * error
     # One row less would miss too often: the count is the smallest.
     assert np.mean(1 - ranked[:, j - 2] < recall) > 0.05 - 4 * error
+
+
+def test_a_floor_of_zero_asks_for_nothing():
+    assert assured_tpr(0.0, 100, 0.05) == 0.0

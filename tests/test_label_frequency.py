@@ -580,8 +580,8 @@ def test_a_prior_gives_labeled_share_over_prior(scores):
     f, m = shares(scores)
     prior = {"f": (0.5, 0.4, 0.6), "m": 0.5}
     found = resolve_label_frequency("peak_rate", prior, scores)
-    assert found["f"] == LabelFrequency(f / 0.5, f / 0.6, f / 0.4, "prior")
-    assert found["m"] == LabelFrequency(m / 0.5, m / 0.5, m / 0.5, "prior")
+    assert found["f"] == LabelFrequency(f / 0.5, f / 0.6, f / 0.4, "class_prior")
+    assert found["m"] == LabelFrequency(m / 0.5, m / 0.5, m / 0.5, "class_prior")
     # A lower end under the labeled share cannot be: the label frequency ends at 1.
     found = resolve_label_frequency(
         "peak_rate", {"f": (0.5, 0.01, 0.6), "m": 0.5}, scores

@@ -167,3 +167,21 @@ def test_clusters_become_codes(cluster):
 def test_bad_clusters_are_refused(cluster, text):
     with pytest.raises(ValueError, match=text):
         check_cluster(cluster, 3)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([True, False], dtype=object),
+        np.array([1, 0], dtype=object),
+        pd.Series([1, 0], dtype="Int64"),
+        pd.Series([True, False], dtype="boolean"),
+    ],
+)
+def test_nullable_and_object_labels_without_gaps_are_taken(y):
+    assert check_labels(y)[0].tolist() == [True, False]
+
+
+def test_object_labels_with_a_gap_are_refused():
+    with pytest.raises(ValueError, match="none missing; got a column of NoneType, int"):
+        check_labels(np.array([1, None, 0], dtype=object))

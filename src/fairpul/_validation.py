@@ -21,7 +21,7 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             "A PU label per row is required, but the target y is None. This "
             "estimator requires y to be passed, but the target y is None."
         )
-    column = column_or_1d(y, warn=True)
+    column = _plain_labels(column_or_1d(y, warn=True))
     if column.dtype.kind == "f" and np.isnan(column).any():
         raise ValueError(
             f"Input y contains NaN in {int(np.isnan(column).sum())} rows. Drop them, "
@@ -50,6 +50,25 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     unlabeled = -1 if -1 in values else 0
     dtype = column.dtype if column.dtype.kind in "biuf" else np.int64
     return np.asarray(labeled, dtype=bool), np.array([unlabeled, 1], dtype=dtype)
+
+
+def _plain_labels(column: NDArray[Any]) -> NDArray[Any]:
+    """Nullable columns come as Python objects: as integers or booleans again."""
+    if column.dtype.kind != "O" or not len(column):
+        return column
+    for kinds, dtype in (
+        ((bool, np.bool_), np.bool_),
+        ((int, np.integer), np.int64),
+    ):
+        if all(isinstance(value, kinds) for value in column):
+            return column.astype(dtype)
+    if all(isinstance(value, str) for value in column):
+        return column
+    kinds_found = sorted({type(value).__name__ for value in column})
+    raise ValueError(
+        "Labels must be 1 or True for labeled and 0, -1 or False for unlabeled rows, "
+        f"none missing; got a column of {', '.join(kinds_found)}. Recode the column."
+    )
 
 
 def check_score(score: Any) -> NDArray[Any]:

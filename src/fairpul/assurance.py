@@ -38,6 +38,8 @@ def assured_tpr(recall: float, m_effective: float, risk: float) -> float:
     >>> assured_tpr(0.8, 14, 0.05), assured_tpr(0.8, 13, 0.05)
     (1.0, nan)
     """
+    if recall == 0:
+        return 0.0  # every cut holds a floor of 0
     m = math.floor(m_effective)
     low, high = 1, m + 1
     while low < high:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul.operating_points import on_concave_hulls
-from fairpul.ranked_rows import RankedRows, rank_rows
+from fairpul.operating_points import OperatingPoints, on_concave_hulls
+from fairpul.ranked_rows import (
+    RankedRows,
+    corners,
+    hull_of,
+    joined_points,
+    rank_rows,
+)
 
 # Rows handled at a time: their temporaries stay in the second-level cache.
 _CHUNK = 2**15
 # With this many bins per row^(2/3), about a tenth of the rows can matter to the hull,
 # whose edges grow as row^(2/3) too.
-_BINS_FACTOR = 5
+_BINS_FACTOR = 2.5
 _MOST_BINS = 2**20
 _SAMPLE = 4096
 # Shifts of the score before its bits are read: 1 gives bins of equal width, smaller
@@ -47,7 +54,7 @@ class Grid:
     ) -> NDArray[np.int64]:
         """Cell (group, label, bin) of each row, written into ``out``."""
         cell, extra = out[: len(score)], spare[: len(score)]
-        np.add(score, self.shift, out=extra.view(np.float64))
+        np.add(score, self.shift, out=extra.view(np.float64), dtype=np.float64)
         np.subtract(extra, self.base, out=cell)
         np.right_shift(cell, self.drop, out=cell)
         np.left_shift(codes, self.bits + 1, out=extra)
@@ -122,16 +129,121 @@ class BinnedRows:
     @cached_property
     def hulls(self) -> list[OperatingPoints]:
         """Hull of each group; of its flat top only the two ends."""
-        bins = self._bins_that_matter()
-        ties, tied_score = self._bins_of_one_score(bins)
-        bins = bins[~ties]
-        ranked = self._gather(bins)
-        at, group, accepted, labeled = self._candidates(ranked, bins)
-        everything = [at, group, accepted, labeled]
-        for number, extra in enumerate(self._more_candidates(bins, ties)):
-            everything[number] = np.append(everything[number], extra)
-        return None
+        bins = self._bins()
+        matter = self._matter(bins)
+        tied = self._one_score(bins, matter)
+        matter[tied.positions] = False
+        which = np.flatnonzero(matter)
+        ranked = self._gather(bins, which)
+        ends = np.cumsum(bins.n[which]) - 1
+        at = corners(ranked, ends)
+        # Counts at a row: those at the end of its bin without the rows in between.
+        run = np.searchsorted(ends, at)
+        hits = np.cumsum(ranked.labeled, dtype=np.int64)
+        found = _Candidates(
+            at,
+            bins.group[which[run]],
+            bins.accepted[which[run]] - (ends[run] - at),
+            bins.labeled[which[run]] - (hits[ends[run]] - hits[at]),
+        )
+        found = found.joined(bins.candidates(tied.positions)).joined(bins.everybody())
 
+        def score_at(at: NDArray[np.intp]) -> NDArray[np.float64]:
+            score = np.zeros(len(at))
+            score[at >= 0] = ranked.score(at[at >= 0])
+            place = np.searchsorted(tied.positions, -1 - at[at < 0])
+            score[at < 0] = np.append(tied.score, 0.0)[place]
+            return score
+
+        return found.hulls(score_at)
+
+    def between(
+        self, hulls: Sequence[OperatingPoints], ends: Sequence[tuple[int, int]]
+    ) -> list[OperatingPoints]:
+        """All cuts of each group between two positions on its hull, and everybody."""
+        pairs = list(zip(hulls, ends, strict=True))
+        strict = np.array([hull.cut[first] for hull, (first, _) in pairs])
+        lenient = np.array([hull.cut[last] for hull, (_, last) in pairs])
+        score, labeled, codes = self._rows
+        rows = []
+        for start in range(0, len(score), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            code = codes[part]
+            inside = score[part] < strict.take(code)
+            inside &= score[part] >= lenient.take(code)
+            rows.append(start + np.flatnonzero(inside))
+        chosen = np.concatenate(rows)
+        ranked = rank_rows(score[chosen], labeled[chosen], codes[chosen], len(hulls))
+        return [
+            joined_points(hull, first, ranked, number)
+            for number, (hull, (first, _)) in enumerate(pairs)
+        ]
+
+    def _bins(self) -> _Bins:
+        """Bins with rows in them, by group and from the highest down."""
+        n = self._table.sum(axis=1, dtype=np.int64)
+        group, falling = np.nonzero(n)
+        n = n[group, falling]
+        labeled = self._table[group, 1, falling].astype(np.int64)
+        first = np.searchsorted(group, np.arange(len(self._table)))
+        sums = np.cumsum([n, labeled], axis=1)
+        before = np.concatenate([[[0], [0]], sums[:, first[1:] - 1]], axis=1)
+        accepted, hits = sums - before[:, group]
+        number = self._table.shape[2] - 1 - falling
+        return _Bins(group, number, n, labeled, accepted, hits, first)
+
+    def _matter(self, bins: _Bins) -> NDArray[np.bool_]:
+        """Whether the corner of each bin reaches the hull of the ends of bins."""
+        on_hull = on_concave_hulls(bins.accepted, bins.labeled, bins.first)
+        height = np.empty(len(on_hull))
+        corner = bins.accepted - bins.n + bins.n_labeled
+        for first, last in pairwise([*bins.first, len(on_hull)]):
+            part = slice(first, last)
+            vertices = first + np.flatnonzero(on_hull[part])
+            height[part] = np.interp(
+                corner[part],
+                np.append(0, bins.accepted[vertices]),
+                np.append(0, bins.labeled[vertices]),
+            )
+        slack = 1e-9 * bins.labeled.max()  # above the rounding of an interpolation
+        return (bins.labeled >= height - slack) & (bins.n_labeled > 0)
+
+    def _one_score(self, bins: _Bins, matter: NDArray[np.bool_]) -> _TiedBins:
+        """Bins with many rows that all have one score, which need no sorting."""
+        heavy = np.flatnonzero(matter & (bins.n > _HEAVY_BIN))
+        if bins.n[heavy].sum() < _HEAVY_SHARE * bins.n.sum():
+            return _TiedBins(heavy[:0], np.zeros(0))
+        lookup = self._by_cell(bins, heavy, np.arange(len(heavy), dtype=np.int32), -1)
+        seen = np.full(len(heavy), np.nan)
+        several = np.zeros(len(heavy), dtype=bool)
+        for part, cells in self._chunks():
+            place = lookup.take(cells)
+            rows = np.flatnonzero(place >= 0)
+            place, score = place[rows], self._rows[0][part][rows]
+            new = np.isnan(seen[place])
+            seen[place[new]] = score[new]
+            several[place[seen[place] != score]] = True
+        return _TiedBins(heavy[~several], seen[~several])
+
+    def _gather(self, bins: _Bins, which: NDArray[np.intp]) -> RankedRows:
+        """Rows of some bins in order."""
+        wanted = self._by_cell(bins, which, True, False)
+        parts: list[list[NDArray[Any]]] = [[], [], []]
+        for part, cells in self._chunks():
+            rows = np.flatnonzero(wanted.take(cells))
+            for column, taken in zip(self._rows, parts, strict=True):
+                taken.append(column[part][rows])
+        score, labeled, codes = map(np.concatenate, parts)
+        return rank_rows(score, labeled, codes, len(self._table))
+
+    def _by_cell(
+        self, bins: _Bins, which: NDArray[np.intp], value: Any, default: Any
+    ) -> NDArray[Any]:
+        """Values of some bins by the cells of their rows, labeled or not."""
+        table = np.full(self._table.shape, default, dtype=np.asarray(value).dtype)
+        for label in (0, 1):
+            table[bins.group[which], label, bins.number[which]] = value
+        return table.ravel()
 
     def _chunks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """Slices of the rows and the cell of each row in them."""
@@ -143,3 +255,79 @@ class BinnedRows:
                 part,
                 self._grid.cells(score[part], labeled[part], codes[part], out, spare),
             )
+
+
+@dataclass(frozen=True, eq=False)
+class _TiedBins:
+    """Positions of bins whose rows have one score, and the scores."""
+
+    positions: NDArray[np.intp]
+    score: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """Bins with rows: counts, sums from the top of the group on, first of a group."""
+
+    group: NDArray[np.intp]
+    number: NDArray[np.intp]
+    n: NDArray[np.int64]
+    n_labeled: NDArray[np.int64]
+    accepted: NDArray[np.int64]
+    labeled: NDArray[np.int64]
+    first: NDArray[np.intp]
+
+    def candidates(self, positions: NDArray[np.intp]) -> _Candidates:
+        """Ends of bins as candidates, numbered from -1 down."""
+        return _Candidates(
+            -1 - positions,
+            self.group[positions],
+            self.accepted[positions],
+            self.labeled[positions],
+        )
+
+    def everybody(self) -> _Candidates:
+        """End of each group."""
+        last = np.append(self.first[1:], len(self.group)) - 1
+        return self.candidates(last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Rows, or ends of bins, that may be on the hull: by group and masses."""
+
+    at: NDArray[np.intp]
+    group: NDArray[np.intp]
+    accepted: NDArray[np.int64]
+    labeled: NDArray[np.int64]
+
+    def joined(self, other: _Candidates) -> _Candidates:
+        """Add those of another that are not among them."""
+        if not len(other.at):
+            return self
+        size = max(int(self.accepted.max(initial=0)), int(other.accepted.max())) + 1
+        keys = self.group * size + self.accepted
+        wanted = other.group * size + other.accepted
+        place = np.searchsorted(keys, wanted)
+        new = np.append(keys, -1)[place] != wanted
+        return _Candidates(
+            *(
+                np.insert(getattr(self, name), place[new], getattr(other, name)[new])
+                for name in ("at", "group", "accepted", "labeled")
+            )
+        )
+
+    def hulls(self, score_at: Any) -> list[OperatingPoints]:
+        """Hull of each group."""
+        starts = np.flatnonzero(np.diff(self.group, prepend=-1))
+        on_hull = on_concave_hulls(self.accepted, self.labeled, starts)
+        return [
+            hull_of(
+                score_at,
+                self.at[part],
+                self.accepted[part],
+                self.labeled[part],
+                on_hull[part],
+            )
+            for part in map(slice, starts, [*starts[1:], len(self.at)])
+        ]

@@ -24,9 +24,12 @@ from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
 from fairpul.objectives import check_objective, check_tolerance
 from fairpul.operating_points import segment_posterior
+from fairpul.paper import fit_paper
 
 _DEPLOY = ("median", "refit")
-_METHODS = ("direct",)
+_METHODS = ("direct", "paper")
+# All that the paper's method can use.
+_PAPER_PARAMETERS = {"estimator", "constraint", "method", "n_jobs", "random_state"}
 
 
 class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -67,8 +70,10 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     lottery : {"auto", True, False}, default="auto"
         Whether rows may be decided by chance: only where the constraint needs it, for
         the exact optimum, or never.
-    method : {"direct"}, default="direct"
-        How the rule is found.
+    method : {"direct", "paper"}, default="direct"
+        How the rule is found. "paper" reproduces Wu and He (2022) with the sign of
+        their rule corrected; it fits on 80% of the rows, knows equal opportunity and
+        equalized odds, and uses ``estimator``, ``n_jobs`` and ``random_state`` alone.
     n_jobs : int, default=None
         Folds fitted at the same time.
     random_state : int, RandomState or None, default=None
@@ -202,6 +207,10 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             "row_id": row_id,
             "random_state": fold_seed,
         }
+        if self.method == "paper":
+            self._fit_paper(X, labeled, group, training)
+            self.classes_, self._grouped = classes, True
+            return self
         folds = {"cv": self.cv, "keys": keys, "n_jobs": self.n_jobs}
         fitted = crossfit(estimator, X, labeled, codes, **folds, **training)
         scores = GroupScores(
@@ -241,6 +250,25 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             lottery=self.lottery,
             random_state=salt_seed,
         )
+        self._posterior = self._posterior_steps(scores)
+
+    def _fit_paper(
+        self, X: Any, labeled: NDArray[np.bool_], group: Any, training: dict[str, Any]
+    ) -> None:
+        """Fit the paper's method; what it cannot honor is refused."""
+        seed = training.pop("random_state")
+        given = [
+            name
+            for name, value in training.items()
+            if value is not None and value != {}
+        ]
+        if given:
+            raise ValueError(f'method="paper" cannot use {given!r}. Drop them.')
+        model, scores, self.rule_ = fit_paper(
+            self._base_estimator(), X, labeled, group, self.constraint, seed
+        )
+        self.estimators_, self.groups_ = (model,), scores.groups
+        self.label_frequency_ = dict(self.rule_.label_frequency)
         self._posterior = self._posterior_steps(scores)
 
     def predict(
@@ -393,6 +421,18 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def _check_parameters(self) -> None:
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {_METHODS}, got {self.method!r}.")
+        if self.method == "paper":
+            defaults = type(self)().get_params(deep=False)
+            changed = [
+                name
+                for name, value in self.get_params(deep=False).items()
+                if name not in _PAPER_PARAMETERS and value != defaults[name]
+            ]
+            if changed:
+                raise ValueError(
+                    f'method="paper" cannot use {changed!r}. Leave them at their '
+                    'defaults, or use method="direct".'
+                )
         if self.deploy not in _DEPLOY:
             raise ValueError(f"deploy must be one of {_DEPLOY}, got {self.deploy!r}.")
         if self.deploy == "refit" and is_prefit(self._base_estimator(), self.cv):

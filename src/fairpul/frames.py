@@ -87,7 +87,9 @@ def check_score_column(schema: nw.Schema, score: str) -> None:
 
 def key_type(dtype: nw.dtypes.DType) -> type | None:
     """Python type of the group keys that a column gives; None where any may occur."""
-    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
+    if isinstance(dtype, nw.Categorical):
+        return None  # in pandas, a category may be an integer
+    if isinstance(dtype, nw.String | nw.Enum):
         return str
     if isinstance(dtype, nw.Boolean):
         return bool

@@ -25,12 +25,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from fairpul.crossfit import positive_score, refit
+from fairpul.cuts import acceptance
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import ElkanNoto
 from fairpul.objectives import MinimumCost, check_tolerance
 from fairpul.operating_points import OperatingPoints
 from fairpul.rates import group_rates
-from fairpul.rule import DecisionRule, acceptance
+from fairpul.rule import DecisionRule
 from fairpul.solvers import GroupHull, Program, make_program, solve
 from fairpul.tally import tally
 
@@ -143,9 +144,9 @@ def plug_in(
 
     Examples
     --------
-    >>> estimates = plug_in(np.array([0.4, 0.2, 0.3, 0.1]), np.array([0, 0, 1, 1]), 0.5)
-    >>> estimates.rates([1, 1], [1, 1])  # eta >= 1/2, that is a score of 0.25 or more
-    [(0.6666666666666667, 0.24999999999999994), (0.75, 0.3333333333333333)]
+    >>> estimates = plug_in(np.array([0.5, 0.25, 0.5, 0.0]), np.array([0, 0, 1, 1]), 1)
+    >>> estimates.rates([1, 1], [1, 1])  # eta >= 1/2
+    [(0.6666666666666666, 0.4), (1.0, 0.3333333333333333)]
     """
     c = float(label_frequency)
     groups = [np.sort(score[codes == s], kind="stable") for s in range(codes.max() + 1)]
@@ -360,21 +361,27 @@ def fit_paper(
     labeled: NDArray[np.bool_],
     group: Any,
     constraint: str | None,
-    rng: np.random.RandomState,
+    seed: int,
 ) -> tuple[Any, GroupScores, DecisionRule]:
-    """Classifier fitted on 80% of the rows, the scores of all rows, and the rule."""
+    """Fit a classifier on 80% of the rows; return it, all rows' scores and the rule."""
+    rng = np.random.RandomState(seed)
     if constraint not in CONSTRAINTS:
         raise ValueError(
             f'method="paper" knows the constraints {list(CONSTRAINTS)!r}, got '
             f'{constraint!r}. Use method="direct".'
         )
     codes = GroupScores(np.zeros(len(labeled)), labeled, group).codes
+    if codes.max() < 1:
+        raise ValueError(
+            'method="paper" compares groups, so it needs two or more; got one. Pass '
+            "sensitive_features."
+        )
     stratum = 2 * codes + labeled
-    fewest = np.bincount(stratum)[1::2].min()
+    fewest = np.bincount(stratum, minlength=2 * (codes.max() + 1)).min()
     if fewest < 2:
         raise ValueError(
-            'method="paper" holds out labeled rows of every group, so each needs 2; '
-            f"the smallest has {fewest}."
+            'method="paper" holds out labeled and unlabeled rows of every group, so it '
+            f"needs 2 of each in every group; got {fewest}."
         )
     used, held = train_test_split(
         np.arange(len(labeled)),

@@ -189,7 +189,8 @@ def corners(ranked: RankedRows, runs: NDArray[np.intp]) -> NDArray[np.intp]:
     corner[runs] = True
     for start, stop in zip(ranked.bounds[:-1], ranked.bounds[1:], strict=True):
         if start < stop and labeled[start]:
-            corner[start : start + int(np.argmax(corner[start:stop]))] = True
+            run = int(np.argmin(labeled[start:stop])) or stop - start
+            corner[start : start + run] = True
     return np.flatnonzero(corner)
 
 
@@ -243,3 +244,30 @@ def hull_of(
     if flat < len(kept) - 1:
         kept = np.append(kept[:flat], kept[-1])
     return with_nobody(score_at(at[kept]), accepted[kept], labeled[kept])
+
+
+def joined_points(
+    hull: OperatingPoints, first: int, ranked: RankedRows, number: int
+) -> OperatingPoints:
+    """Operating points from a hull cut down through ranked rows, and everybody."""
+    start, stop = ranked.bounds[number : number + 2]
+    cut, masses = hull.cut[[first]], [hull.accepted[[first]], hull.labeled[[first]]]
+    if start < stop:
+        more = ranked_points(ranked, number)[1:]
+        # Only the last cut of a group is 0, not the last of some of its rows.
+        lowest = ranked.score([stop - 1])
+        cut = np.concatenate([cut, more.cut[:-1], lowest])
+        masses = [
+            np.append(mass, mass + more_mass)
+            for mass, more_mass in zip(
+                masses, (more.accepted, more.labeled), strict=True
+            )
+        ]
+    if masses[0][-1] == hull.accepted[-1]:
+        cut[-1] = hull.cut[-1]
+        return OperatingPoints(cut, masses[0], masses[1])
+    return OperatingPoints(
+        np.append(cut, hull.cut[-1]),
+        np.append(masses[0], hull.accepted[-1]),
+        np.append(masses[1], hull.labeled[-1]),
+    )

@@ -1,0 +1,7 @@
+"""``python -m fairpul.cli``."""
+
+import sys
+
+from fairpul.cli import main
+
+sys.exit(main())

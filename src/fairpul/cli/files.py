@@ -1,0 +1,128 @@
+"""Files in and out: lazily read, and written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from fairpul.cli.console import Bar
+
+PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz", ".csv.zst", ".tsv")
+
+# Rows read at a time: some tens of megabytes for the few columns that are needed.
+_BATCH = 2**19
+_COUNTS_KEY = b"fairpul.counts"
+
+
+def scan(path: Path) -> pl.LazyFrame:
+    """Rows of a CSV or Parquet file, not read yet."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ValueError(f"The file {str(path)!r} {what}. Check the path.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"The file {str(path)!r} is empty. Export it again.")
+    name = path.name.lower()
+    # A path is one file: * and ? in it are letters.
+    if name.endswith(PARQUET):
+        return pl.scan_parquet(path, glob=False)
+    if name.endswith(CSV):
+        separator = "\t" if name.endswith(".tsv") else ","
+        return pl.scan_csv(
+            path, glob=False, separator=separator, infer_schema_length=10_000
+        )
+    raise ValueError(
+        f"The file {str(path)!r} must be CSV or Parquet: its name must end in "
+        f"{', '.join((*PARQUET, *CSV))}."
+    )
+
+
+def is_counts(path: Path) -> bool:
+    """Whether a file is a table of counts rather than of rows."""
+    if not (path.is_file() and path.name.lower().endswith(PARQUET)):
+        return False
+    if path.stat().st_size == 0:
+        return False
+    return _COUNTS_KEY in (pq.read_schema(path).metadata or {})
+
+
+def check_columns(frame: pl.LazyFrame, names: Sequence[str], path: Path) -> None:
+    """Refuse names of columns that a file does not have."""
+    present = frame.collect_schema().names()
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise ValueError(
+            f"{str(path)!r} has no columns {missing!r}; it has {present!r}. Name the "
+            "columns as they are spelled in the file."
+        )
+
+
+def row_count(frames: Sequence[pl.LazyFrame]) -> int:
+    """Rows of all frames, without reading their columns."""
+    counts = [frame.select(pl.len()).collect(engine="streaming") for frame in frames]
+    return sum(int(count.item()) for count in counts)
+
+
+def batches(
+    paths: Sequence[Path], names: Sequence[str] | None, what: str
+) -> Iterator[pl.DataFrame]:
+    """Some columns of the rows of all files, a batch at a time, with progress.
+
+    None asks for all columns. A file without rows is refused.
+    """
+    frames = [scan(path) for path in paths]
+    for frame, path in zip(frames, paths, strict=True):
+        check_columns(frame, [] if names is None else names, path)
+    total = row_count(frames)
+    if total == 0:
+        listed = ", ".join(repr(str(path)) for path in paths)
+        raise ValueError(f"There are no rows in {listed}. Export the data again.")
+    with Bar(what, total) as bar:
+        for frame in frames:
+            wanted = frame if names is None else frame.select(dict.fromkeys(names))
+            for batch in wanted.collect_batches(chunk_size=_BATCH, engine="streaming"):
+                yield batch
+                bar.advance(len(batch))
+
+
+def fingerprint(paths: Sequence[Path]) -> str:
+    """SHA-256 of one file, or of the SHA-256 sums of several in the order given."""
+    sums = []
+    for path in paths:
+        with path.open("rb") as file:
+            sums.append(hashlib.file_digest(file, "sha256").hexdigest())
+    if len(sums) == 1:
+        return sums[0]
+    return hashlib.sha256("\n".join(sums).encode()).hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Path beside the target that takes its place only if all went well.
+
+    The target keeps its old content, or stays absent, on any error and on interrupts.
+    """
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder. Name a file to write.")
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"The folder {str(path.parent)!r} does not exist. Create it first."
+        )
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path) as beside:
+        beside.write_text(text, "utf-8")

@@ -1,0 +1,81 @@
+"""One run of the command: what goes wrong becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import polars as pl
+from typer.exceptions import Abort, Exit, TyperException
+
+from fairpul.cli.app import app
+from fairpul.cli.console import one_line, say
+
+BAD_INPUT = 2
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        warnings.showwarning = _note
+        try:
+            code = app(list(arguments), prog_name="fairpul", standalone_mode=False)
+            sys.stdout.flush()
+        except Exit as stop:
+            return int(stop.exit_code)
+        except (KeyboardInterrupt, Abort):
+            return _fail("interrupted; no file was written or replaced")
+        except TyperException as error:
+            return _fail(f"{error.format_message()} See: fairpul --help")
+        except BrokenPipeError:
+            # The reader of a pipe left; nobody is there to be told.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except OSError as error:
+            return _fail(_of_system(error))
+        except pl.exceptions.PolarsError as error:
+            return _fail(_of_reader(error))
+        except (ValueError, TypeError, OverflowError, ImportError) as error:
+            return _fail(str(error))
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    say(f"fairpul: {one_line(message)}", style="bold red")
+    return BAD_INPUT
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say(f"note: {one_line(str(message))}", style="yellow")
+
+
+def _of_system(error: OSError) -> str:
+    name = f" {os.fspath(error.filename)!r}" if error.filename else ""
+    advice: dict[Any, str] = {
+        errno.ENOENT: "Check the path.",
+        errno.ENOSPC: "Free some space, or write elsewhere with --out.",
+        errno.EACCES: "Check the permissions.",
+        errno.EISDIR: "Name a file.",
+        errno.ENOTDIR: "Check the path.",
+    }
+    what = error.strerror or str(error)
+    return f"cannot use the file{name}: {what}. {advice.get(error.errno, '')}"
+
+
+def _of_reader(error: pl.exceptions.PolarsError) -> str:
+    # Polars appends hints for programmers below the first line.
+    first = str(error).strip().splitlines()[0]
+    return f"the file cannot be read: {first}. Is it a complete CSV or Parquet file?"

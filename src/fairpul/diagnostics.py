@@ -1,0 +1,205 @@
+"""What the data say about the score, the labels and a prior, before any rate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairpul.estimate import Estimate
+from fairpul.intervals import critical_value
+
+# Scores of 0 and 1 have no log odds.
+_LEAST_SCORE = 1e-6
+_FEWEST_PER_SOURCE = 5
+
+
+class Calibration(NamedTuple):
+    """Logistic recalibration of a score; slope 1 and intercept 0 if calibrated."""
+
+    slope: Estimate
+    intercept: Estimate
+
+
+def calibration(
+    score: ArrayLike,
+    labeled: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+) -> Calibration:
+    r"""Slope and intercept of the labels on the log odds of the score.
+
+    Parameters
+    ----------
+    score : array-like of shape (n,)
+        Estimates of P(labeled), in [0, 1].
+    labeled : array-like of shape (n,)
+        Whether each row is labeled; of a cell of rows, their labeled share.
+    sample_weight : array-like of shape (n,), optional
+        Of each row or cell.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Calibration
+        nan with the reason where the score is constant or tells the labels exactly.
+
+    Notes
+    -----
+    :math:`\mathrm{logit}\,P(L = 1) = a + b\,\mathrm{logit}\,f`, robust standard errors.
+
+    Examples
+    --------
+    >>> score = np.repeat([0.2, 0.5, 0.8], 100)
+    >>> labeled = np.concatenate([np.arange(100) < k for k in (20, 50, 80)])
+    >>> found = calibration(score, labeled)
+    >>> round(found.slope.estimate, 3), abs(round(found.intercept.estimate, 3))
+    (1.0, 0.0)
+    """
+    f = np.clip(np.asarray(score, dtype=np.float64), _LEAST_SCORE, 1 - _LEAST_SCORE)
+    y = np.asarray(labeled, dtype=np.float64)
+    w = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
+    design = np.column_stack([np.ones(len(f)), logit(f)])
+    fitted = _logistic_fit(design, y, w)
+    if fitted is None:
+        reason = "the score is constant, or tells labeled rows apart without an error"
+        missing = Estimate.undefined("c-free", reason)
+        return Calibration(missing, missing)
+    value, covariance = fitted
+    half = critical_value(level) * np.sqrt(np.diag(covariance))
+    intercept, slope = (
+        Estimate(float(v), float(v - h), float(v + h), "c-free")
+        for v, h in zip(value, half, strict=True)
+    )
+    return Calibration(slope, intercept)
+
+
+def _logistic_fit(
+    design: NDArray[np.float64], y: NDArray[np.float64], w: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Newton's method from the calibrated value on, and the sandwich covariance."""
+    value = np.array([0.0, 1.0])
+    for _ in range(50):
+        p = expit(design @ value)
+        information = (design * (w * p * (1 - p))[:, None]).T @ design
+        if np.linalg.cond(information) > 1e12:
+            return None
+        step = np.linalg.solve(information, design.T @ (w * (y - p)))
+        # A long step overshoots where most rows are far from the middle.
+        value = value + step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-9:
+            influence = design * (w * (y - p))[:, None]
+            inverse = np.linalg.inv(information)
+            return value, inverse @ (influence.T @ influence) @ inverse
+    return None
+
+
+def source_differences(
+    values: NDArray[np.float64], source: NDArray[Any]
+) -> tuple[float, int]:
+    r"""Whether labeled rows from several sources have unlike features.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, n_columns)
+        Features of the labeled rows of one group; nan is left out.
+    source : ndarray of shape (m,)
+        Where each label comes from, such as a site. Sources with fewer than 5 rows
+        are left out.
+
+    Returns
+    -------
+    p_value : float
+        Of the most unlike column, times the number of columns (Bonferroni); nan
+        where fewer than two sources remain or nothing varies.
+    column : int
+        Number of that column.
+
+    Notes
+    -----
+    Kruskal-Wallis tests. If labels are given completely at random within the group,
+    from each source, labeled rows of all sources look alike; a small p-value refutes
+    this, a large one proves nothing.
+
+    Examples
+    --------
+    >>> values = np.concatenate([np.arange(50.0), np.arange(50.0) + 100])[:, None]
+    >>> p_value, column = source_differences(values, np.repeat(["a", "b"], 50))
+    >>> p_value < 1e-6, column
+    (True, 0)
+    """
+    names, number, counts = np.unique(source, return_inverse=True, return_counts=True)
+    kept = np.flatnonzero(counts >= _FEWEST_PER_SOURCE)
+    p_values = np.full(values.shape[1], np.nan)
+    for j, column in enumerate(values.T):
+        samples = [column[(number == s) & ~np.isnan(column)] for s in kept]
+        samples = [sample for sample in samples if len(sample)]
+        if len(samples) > 1 and len(np.unique(np.concatenate(samples))) > 1:
+            p_values[j] = stats.kruskal(*samples).pvalue
+    if np.isnan(p_values).all():
+        return math.nan, 0
+    worst = int(np.nanargmin(p_values))
+    return min(1.0, float(p_values[worst]) * len(p_values)), worst
+
+
+def label_frequency_ratio(
+    X: NDArray[np.float64],
+    labeled: NDArray[np.bool_],
+    member: NDArray[np.bool_],
+    sample_weight: NDArray[np.float64] | None = None,
+    *,
+    level: float = 0.95,
+) -> Estimate:
+    r"""Label frequency of a group over that of the others, without any anchor.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Features that tell all there is to know about the class.
+    labeled, member : ndarray of shape (n_rows,)
+        Whether each row is labeled, and whether it is in the group.
+    sample_weight : ndarray of shape (n_rows,), optional
+        Sampling weights.
+    level : float
+        Confidence level.
+
+    Notes
+    -----
+    Right only if the group adds nothing to the features:
+    :math:`P(Y | X, S) = P(Y | X)`. Then
+    :math:`r = \overline{L 1_{S=1} e_0(X)} / \overline{L 1_{S=0} e_1(X)}` with
+    :math:`e_s = P(S = s | X)`, here by cross-fitted logistic regression. The interval
+    is by the delta method on log r, conditional on e.
+
+    References
+    ----------
+    D. Shanmugam, E. Pierson. Quantifying Inequality in Underreported Medical
+    Conditions (PURPLE). arXiv:2110.04133.
+    """
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    inside = cross_val_predict(
+        model, X, member.astype(int), cv=folds, method="predict_proba"
+    )[:, 1]
+    w = np.ones(len(labeled)) if sample_weight is None else sample_weight
+    above = w * labeled * member * (1 - inside)
+    below = w * labeled * ~member * inside
+    total_above, total_below = float(above.sum()), float(below.sum())
+    tier = "label frequency"
+    if min(total_above, total_below) == 0:
+        return Estimate.undefined(tier, "no labeled row on one side")
+    ratio = total_above / total_below
+    error = above / total_above - below / total_below
+    factor = math.exp(critical_value(level) * math.sqrt(float(error @ error)))
+    reason = "if the features tell the class as well in every group (PURPLE)"
+    return Estimate(ratio, ratio / factor, ratio * factor, tier, reason)

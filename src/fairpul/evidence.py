@@ -1,0 +1,149 @@
+"""What is audited: rows or counts, and who of them is accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+
+from fairpul._groups import typed
+from fairpul.binning import bin_of
+from fairpul.cuts import Cuts, acceptance
+from fairpul.group_counts import GroupCounts
+from fairpul.group_scores import GroupScores
+from fairpul.label_frequency._top_sets import merge_points
+from fairpul.rule import DecisionRule
+from fairpul.tally import Tally, tally
+
+Rows = GroupScores | GroupCounts
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Rows or counts of the groups, with the acceptance probability of each.
+
+    Attributes
+    ----------
+    scores : GroupScores or GroupCounts
+        The rows, or cells of rows with a common group and bin.
+    acceptance : ndarray
+        Of each row; of counts, of each cell.
+    """
+
+    scores: Rows
+    acceptance: NDArray[np.float64]
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """Sums of each group."""
+        scores = self.scores
+        if isinstance(scores, GroupScores):
+            return tally(
+                self.acceptance,
+                scores.labeled,
+                scores.codes,
+                len(scores.groups),
+                scores.sample_weight,
+                scores.cluster,
+            )
+        return tuple(
+            Tally(
+                self.acceptance[cells_of(scores, number)],
+                np.diff(scores.points(number).accepted),
+                np.diff(scores.points(number).labeled),
+                scores.n_effective(number),
+                scores.m_effective(number),
+            )
+            for number in range(len(scores.groups))
+        )
+
+
+def cells_of(counts: GroupCounts, number: int) -> NDArray[np.intp]:
+    """Cells of a group in the order of its operating points, from the highest bin."""
+    cells = np.flatnonzero(counts.codes == number)[::-1]
+    if counts.weighted:
+        cells = cells[counts.sums[cells, 2] > 0]
+    return cells
+
+
+def by_decision(scores: Rows, decision: ArrayLike) -> Evidence:
+    """Accept as a column of the caller says: decisions or acceptance probabilities."""
+    column: NDArray[Any] = column_or_1d(decision)
+    if len(column) != _n_units(scores):
+        raise ValueError(
+            f"decision has {len(column)} rows where {_n_units(scores)} were expected."
+        )
+    return Evidence(scores, check_decision(column))
+
+
+def check_decision(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Acceptance probability of each row, from 1 and 0 or -1, bool or shares."""
+    if column.dtype.kind not in "biuf":
+        raise ValueError(f"decision must be numbers or bool, got {column.dtype}.")
+    value = column.astype(np.float64)
+    if np.isin(value, (-1.0, 1.0)).all():
+        return np.asarray((value == 1).astype(np.float64))
+    if not ((value >= 0) & (value <= 1)).all():
+        raise ValueError(
+            "decision must be 1 for accepted and 0 or -1 for not, or an acceptance "
+            f"probability in [0, 1]; got values from {value.min()!r} to "
+            f"{value.max()!r}. Drop rows without a decision."
+        )
+    return value
+
+
+def by_threshold(scores: Rows, threshold: float) -> Evidence:
+    """Accept scores of at least a threshold; of counts, the bins from its bin on."""
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must lie in [0, 1], got {threshold!r}.")
+    cut = float(threshold)
+    if isinstance(scores, GroupCounts):
+        cut = float(bin_of(np.array([cut]), scores.bins)[0])
+    return _by_cuts(scores, (((cut, 1.0),),) * len(scores.groups))
+
+
+def by_capacity(scores: Rows, capacity: float) -> Evidence:
+    """Accept the highest scores of all groups together, at most a share of the rows."""
+    if not 0 < capacity <= 1:
+        raise ValueError(f"capacity must lie in (0, 1], got {capacity!r}.")
+    points = merge_points([scores.points(s) for s in range(len(scores.groups))])
+    # 1e-12: a product such as .1 * 30 may come out just below the whole number.
+    allowed = capacity * points.accepted[-1] * (1 + 1e-12)
+    position = int(np.searchsorted(points.accepted, allowed, side="right")) - 1
+    cut = float(points.cut[position])
+    return _by_cuts(scores, (((cut, 1.0),),) * len(scores.groups))
+
+
+def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
+    """Accept as a decision rule does."""
+    known = {typed(key): cuts for key, cuts in zip(rule.groups, rule.cuts, strict=True)}
+    unknown = [key for key in scores.groups if typed(key) not in known]
+    if unknown:
+        raise ValueError(
+            f"The rule has no cut for the groups {unknown!r}; it knows "
+            f"{list(rule.groups)!r}. Drop these rows or map them to a known group."
+        )
+    cuts = tuple(known[typed(key)] for key in scores.groups)
+    if isinstance(scores, GroupCounts) and rule.bins != scores.bins:
+        made = "scores" if rule.bins is None else f"{rule.bins} bins"
+        raise ValueError(
+            f"The rule cuts {made}, the table has {scores.bins} bins. Count the rows "
+            "with the bins of the rule, or audit the rows."
+        )
+    return _by_cuts(scores, cuts, rule.bins)
+
+
+def _by_cuts(
+    scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None
+) -> Evidence:
+    if isinstance(scores, GroupCounts):
+        compared: NDArray[Any] = scores.bin
+    else:
+        compared = scores.score if bins is None else bin_of(scores.score, bins)
+    return Evidence(scores, acceptance(compared, scores.codes, cuts))
+
+
+def _n_units(scores: Rows) -> int:
+    return len(scores) if isinstance(scores, GroupScores) else len(scores.bin)
