@@ -39,7 +39,7 @@ oldest: wheel .venv-oldest/ready
 	$(call test_wheel,.venv-oldest)
 
 clean:
-	rm -rf .venv .venv-demo .venv-newest .venv-oldest build dist
+	rm -rf .venv .venv-demo .venv-newest .venv-oldest .venv-experiments .venv-docs build dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 define test_wheel
@@ -74,4 +74,65 @@ endef
 .venv-oldest/ready: pyproject.toml Makefile | wheel
 	$(call new_environment,$(PYTHON_OLDEST))
 	$(@D)/bin/pip install --quiet build/wheel/*.whl --group tests $(OLDEST)
+	touch $@
+
+# The paper's tables and figures, 10 splits; interrupted, it goes on where it was.
+# `rm -r build/replication` starts afresh.
+.PHONY: replicate replicate-40 replicate-smoke
+replicate: .venv-experiments/ready
+	.venv-experiments/bin/python -m experiments.run
+
+# The same, and the main rows on 40 splits.
+replicate-40: .venv-experiments/ready
+	.venv-experiments/bin/python -m experiments.run --main
+
+# One split of everything, into build/ and not into the committed results.
+replicate-smoke: .venv-experiments/ready
+	rm -rf build/replication-smoke
+	.venv-experiments/bin/python -m experiments.run --splits 1 --smoke \
+		--raw build/replication-smoke --results build/replication-smoke
+
+.venv-experiments/ready: pyproject.toml
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet --editable . --group experiments
+	touch $@
+
+# The engines beyond one machine, each test file in a process of its own: a process
+# holds one Spark session. Spark needs Java.
+.PHONY: engines scale
+engines: .venv-engines/ready | java
+	set -e; for file in tests/engines/test_*.py; do \
+		.venv-engines/bin/pytest -m engine -W ignore "$$file"; \
+	done
+	.venv-engines/bin/python benchmarks/scale.py --rows 1_000_000 \
+		--folder build/scale-small
+
+# The same rows on Polars, DuckDB, Dask and Spark; needs 8 GB of disk.
+ROWS ?= 100_000_000
+scale: .venv-engines/ready | java
+	.venv-engines/bin/python benchmarks/scale.py --rows $(ROWS) --folder build/scale \
+		--csv benchmarks/results/scale.csv
+
+.PHONY: java
+java:
+	@java -version >/dev/null 2>&1 || { \
+		apt-get update --quiet && \
+		apt-get install --quiet --yes --no-install-recommends default-jre-headless; \
+	} || { echo "Spark needs Java 17 or later: install default-jre-headless" >&2; exit 1; }
+
+.venv-engines/ready: pyproject.toml
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet --editable . --group engines
+	touch $@
+
+# The documentation with its gallery run, warnings as errors: build/docs/html/index.html.
+.PHONY: docs
+docs: .venv-docs/ready
+	.venv-docs/bin/sphinx-build --quiet --fail-on-warning --keep-going \
+		-d build/docs/doctrees docs build/docs/html
+	@echo "Open build/docs/html/index.html"
+
+.venv-docs/ready: pyproject.toml
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet --editable . --group docs
 	touch $@

@@ -38,7 +38,7 @@ class Rows:
     group: NDArray[np.intp]
 
     def take(self, rows: NDArray[np.intp]) -> Rows:
-        """Some of the rows, in the order given."""
+        """Pick rows, in the order given."""
         return Rows(self.X[rows], self.y_true[rows], self.group[rows])
 
     @property
@@ -60,7 +60,7 @@ class Split:
 
 @cache
 def load(dataset: str) -> Rows:
-    """A real data set in the paper's preprocessing."""
+    """Read a real data set in the paper's preprocessing."""
     data = _FETCH[dataset](preprocessing="paper")
     return Rows(data.X, data.y_true, np.unique(data.group, return_inverse=True)[1])
 
@@ -74,11 +74,12 @@ def real_split(
     kernel of degree 2 without a constant does not tell x from -x.
     """
     train, test = _train_and_test(load(dataset), seed)
-    return _labeled(train, test, labeling_rate, seed, MinMaxScaler() if unit_scale else None)
+    scaler = MinMaxScaler() if unit_scale else StandardScaler()
+    return _labeled(train, test, labeling_rate, seed, scaler)
 
 
 def synthetic_split(labeling_rate: float, seed: int) -> Split:
-    """Two Gaussian groups, drawn anew for every seed, with the group among the features.
+    """Two Gaussian groups, drawn anew for every seed, with the group in X.
 
     The paper's score is f(X, S), and here P(positive) given X differs by group.
     """
@@ -90,7 +91,7 @@ def synthetic_split(labeling_rate: float, seed: int) -> Split:
         Rows(data.X, data.y_true, np.unique(data.group, return_inverse=True)[1])
         for data in (train, test)
     ]
-    return with_group(_labeled(*rows, labeling_rate, seed))
+    return with_group(_labeled(*rows, labeling_rate, seed, StandardScaler()))
 
 
 def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Split:
@@ -109,7 +110,7 @@ def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Spli
     positives = np.flatnonzero(present.y_true)
     labeled = np.zeros(len(present.y_true), dtype=np.int64)
     labeled[rng.choice(positives, n_labeled, replace=False)] = 1
-    split = _labeled(present, test, labeling_rate, seed)
+    split = _labeled(present, test, labeling_rate, seed, StandardScaler())
     return replace(split, labeled=labeled, label_frequency=n_labeled / len(positives))
 
 
@@ -128,7 +129,7 @@ def upsampled(split: Split) -> Split:
 
 
 def with_group(split: Split) -> Split:
-    """The same split with the group among the features."""
+    """Put the group among the features."""
     train, test = (
         replace(rows, X=rows.X_and_group) for rows in (split.train, split.test)
     )
@@ -143,9 +144,9 @@ def _train_and_test(rows: Rows, seed: int) -> tuple[Rows, Rows]:
 
 
 def _labeled(
-    train: Rows, test: Rows, labeling_rate: float, seed: int, scaler: Any = None
+    train: Rows, test: Rows, labeling_rate: float, seed: int, scaler: Any
 ) -> Split:
-    scaler = (StandardScaler() if scaler is None else scaler).fit(train.X)
+    scaler.fit(train.X)
     return Split(
         replace(train, X=scaler.transform(train.X)),
         replace(test, X=scaler.transform(test.X)),

@@ -47,8 +47,10 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
     constant = rows[rows.method == "Everyone positive"].error.mean()
     for axes, short, metric in zip(panels, ("EO", "EOP"), ("aod", "eod"), strict=True):
         for method in (*_SHARED, f"FairPUL-{short}", f"Direct {short}"):
-            means = rows[rows.method == method].groupby("labeling_rate").mean(
-                numeric_only=True
+            means = (
+                rows[rows.method == method]
+                .groupby("labeling_rate")
+                .mean(numeric_only=True)
             )
             shades = [str(round(0.75 * (1 - rate), 2)) for rate in means.index]
             # Our two markers are open, so that they stand out from the paper's rivals.
@@ -72,7 +74,9 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
                 edgecolors="black",
                 label=method.removesuffix(f"-{short}").removesuffix(f" {short}"),
             )
-        _constants(axes, {"everyone positive": constant, "everyone negative": 1 - constant})
+        _constants(
+            axes, {"everyone positive": constant, "everyone negative": 1 - constant}
+        )
         axes.set_xlabel(
             "average odds difference (true classes)"
             if metric == "aod"
@@ -160,7 +164,10 @@ def draw_theorem(rows: pd.DataFrame) -> Figure:
         bottom.set_xlabel("number of rows")
         bottom.set_xscale("log")
         bottom.annotate(
-            "a constant rule has 0 unfairness", (rows.n.min(), 0), va="bottom", fontsize=8
+            "a constant rule has 0 unfairness",
+            (rows.n.min(), 0),
+            va="bottom",
+            fontsize=8,
         )
     grid[0, 0].set_ylabel("excess risk")
     grid[1, 0].set_ylabel("gap between groups")

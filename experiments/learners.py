@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class PlattSVM(ClassifierMixin, BaseEstimator):
 
 
 def base_model(name: str, dataset: str, seed: int, C: float = 1.0) -> Any:
-    """Base model with the paper's parameters, with scores and weights."""
+    """Make a base model with the paper's parameters, with scores and weights."""
     if name == "Lin.LR":
         return LogisticRegression(C=C, max_iter=1000)
     if name == "MLP":
@@ -63,7 +64,7 @@ def base_model(name: str, dataset: str, seed: int, C: float = 1.0) -> Any:
 
 
 def plain_model(name: str, dataset: str, seed: int) -> Any:
-    """Base model for methods that need decisions only: no Platt scaling around it."""
+    """Make a base model that only decides: no Platt scaling around it."""
     if name == "SVM":
         return SVC(kernel="poly", degree=2, C=0.1, gamma=2, cache_size=500)
     if name != "Lin.SVM":
@@ -76,7 +77,7 @@ def plain_model(name: str, dataset: str, seed: int) -> Any:
 
 
 def fast_linear_svm() -> LinearSVC:
-    """Linear machine whose time grows linearly with the rows, on the primal problem."""
+    """Make a linear machine whose time grows linearly with the rows."""
     return LinearSVC(C=10, tol=1e-4, dual=False)
 
 
@@ -90,7 +91,7 @@ def nnpu_scores(
     seed: int,
     epochs: int = 60,
 ) -> NDArray[np.float64]:
-    r"""Outputs of a network fitted by the non-negative PU risk (Kiryo et al., 2017).
+    r"""Fit a network by the non-negative PU risk (Kiryo et al., 2017), and apply it.
 
     Notes
     -----
@@ -105,7 +106,7 @@ def nnpu_scores(
     torch.set_num_threads(1)
     sizes = [X.shape[1], *hidden]
     layers: list[Any] = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise(sizes):
         layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
     network = torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], 1))
     optimizer = torch.optim.Adam(

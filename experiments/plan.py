@@ -19,7 +19,10 @@ _PU = ("uPU", "wPU", "Bagging")
 _OURS = ("FairPUL-EO", "FairPUL-EOP", *EXTRAS)
 _EVERY = ("Oracle", "Naive", *_FAIR, *_PU, *_OURS)
 _VARIANTS = tuple(
-    name for name in METHODS if name.startswith("FairPUL") and name.endswith(")")
+    name
+    for name in METHODS
+    if name.startswith("FairPUL")
+    and name.endswith(")")
     and not name.endswith(("(upsampled)", "(group in X)"))
 )
 _EXACT = ("FairPUL-EO (exact)", "FairPUL-EOP (exact)")
@@ -36,7 +39,7 @@ class Cell:
     """One data set, base model and labeling rate, with the methods to run on it.
 
     ``extra_share`` is the share of the pool of unlabeled rows that is added in the
-    study of unlabeled rows, nan elsewhere.
+    study of unlabeled rows, None elsewhere.
     """
 
     dataset: str

@@ -42,7 +42,7 @@ COPIED_ROW = ("label-rates", "german", "Lin.SVM", 0.9, "Naive")
 
 
 def read(rows: RowFile) -> pd.DataFrame:
-    """Result rows with numbers as numbers."""
+    """Read result rows, numbers as numbers."""
     text = dict.fromkeys(["dataset", "base_model", "method", "fitted_on"], str)
     return pd.read_csv(rows.path, dtype=text).astype({"failure": "object"})
 
@@ -78,7 +78,9 @@ def distance(mean: float, published_mean: float, published_sd: float) -> float:
 
 def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Every published figure with ours beside it, then rows that the paper lacks."""
-    published = published.rename(columns={"mean": "published_mean", "sd": "published_sd"})
+    published = published.rename(
+        columns={"mean": "published_mean", "sd": "published_sd"}
+    )
     published = published.assign(ours=published.method.replace(OURS))
     key = [*CELL, "metric"]
     ours = summary.rename(columns={"method": "ours"})
@@ -106,17 +108,17 @@ def _unpublished(
     """
     here = published[published.table == table]
     rows = summary.merge(here[CELL].drop_duplicates(), on=CELL)
-    names = set(here.ours) | _EVERYWHERE
     plain = rows.method.str.replace(r" \(.*\)", "", regex=True)
-    rows = rows[plain.isin(names)].assign(ours=plain, table=table)
+    rows = rows.assign(ours=plain, table=table)
+    rows = rows[plain.isin(set(here.ours) | _EVERYWHERE)]
     figures = here[[*CELL, "ours", "metric", "published_mean", "published_sd"]]
     rows = rows.merge(figures, on=[*CELL, "ours", "metric"], how="left")
-    is_new = rows.published_mean.isna() | (rows.method != rows.ours)
-    back = {ours: theirs for theirs, ours in OURS.items() if ours not in set(here.method)}
-    rows = rows[is_new]
-    return rows.assign(method=rows.method.replace(back) if table != "methods" else rows.method)
-
-
+    rows = rows[rows.published_mean.isna() | (rows.method != rows.ours)]
+    theirs = here[[*CELL, "ours", "method"]].drop_duplicates()
+    theirs = theirs.rename(columns={"method": "theirs"})
+    rows = rows.merge(theirs, on=[*CELL, "ours"], how="left")
+    renamed = (rows.method == rows.ours) & rows.theirs.notna()
+    return rows.assign(method=rows.method.mask(renamed, rows.theirs))
 
 
 def write(measured: pd.DataFrame, results: Path, splits: int, name: str) -> None:
@@ -139,19 +141,25 @@ _LEGEND = (
     "is what a rule with the same true rates in both groups, those of FairPUL-EOP "
     "overall, is expected to show on as many test rows."
 )
+_HEAD = (
+    *("base", "rate", "method", "F1", "AOD", "EOD"),
+    *("error", "bal. acc.", "positive", "splits", "fitted on"),
+)
 _SHOWN = ("f1", "aod", "eod", "error", "balanced_accuracy", "selection_rate")
 
 
 def _markdown(rows: pd.DataFrame) -> Iterable[str]:
-    yield "| base | rate | method | F1 | AOD | EOD | error | bal. acc. | positive | splits | fitted on |"
-    yield "|" + " --- |" * 11
+    yield "| " + " | ".join(_HEAD) + " |"
+    yield "|" + " --- |" * len(_HEAD)
     # A cell's rows together, in the order in which cells and methods first appear.
     place = rows.groupby(["base_model", "labeling_rate"], sort=False).ngroup()
     rows = rows.assign(place=place).sort_values("place", kind="stable")
     cells = rows.groupby(["base_model", "labeling_rate", "method"], sort=False)
     for (base, rate, method), cell in cells:
         by_metric = cell.drop_duplicates("metric").set_index("metric")
-        shown = [_cell(by_metric.loc[m]) if m in by_metric.index else "" for m in _SHOWN]
+        shown = [
+            _cell(by_metric.loc[m]) if m in by_metric.index else "" for m in _SHOWN
+        ]
         copied = (cell.table.iloc[0], cell.dataset.iloc[0], base, rate, method)
         mark = " [a copied row in the paper]" if copied == COPIED_ROW else ""
         fitted_on = cell.fitted_on.dropna()
@@ -161,7 +169,7 @@ def _markdown(rows: pd.DataFrame) -> Iterable[str]:
 
 def _cell(row: pd.Series) -> str:
     if np.isnan(row["mean"]):
-        ours = "–"
+        ours = "-"
     else:
         spread = "" if np.isnan(row.sd) else f" ± {row.sd:.3f}"
         ours = f"{row['mean']:.3f}{spread}"
@@ -181,3 +189,14 @@ def _failures(measured: pd.DataFrame) -> Iterable[str]:
         lines.append(f"* {name}: {len(rows)} splits. {rows.failure.iloc[0]}")
     return lines
 
+
+def write_study(
+    rows: pd.DataFrame, summary: pd.DataFrame, results: Path, name: str
+) -> None:
+    """Write the rows of a study as CSV and their summary as Markdown."""
+    rows.to_csv(results / f"{name}.csv", index=False)
+    lines = [list(summary.columns), ["---"] * summary.shape[1]]
+    for row in summary.itertuples(index=False):
+        lines.append([f"{x:.4f}" if isinstance(x, float) else str(x) for x in row])
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    (results / f"{name}.md").write_text(text + "\n", encoding="utf-8")

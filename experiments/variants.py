@@ -29,7 +29,7 @@ from fairpul.rule import acceptance
 from fairpul.solvers import solve
 
 if TYPE_CHECKING:
-    from experiments.methods import Task
+    from experiments.task import Task
 
 Decisions = NDArray[Any]
 #: From multipliers to the gains and losses of the groups.
@@ -58,7 +58,7 @@ def published_search(
 def printed_sign(
     estimates: PlugIn, multipliers: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """The rule as printed: a plus sign in group 1 (erratum E1)."""
+    """Weigh as printed: a plus sign in group 1 (erratum E1)."""
     gain, loss = weights(estimates, multipliers)
     return gain, [loss[0], *(-b for b in loss[1:])]
 
@@ -66,7 +66,7 @@ def printed_sign(
 def public_code(
     estimates: PlugIn, multipliers: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """The authors' program: a plus in both groups, P(Y=0) of the other group."""
+    """Weigh as the authors' program: plus in both groups, P(Y=0) of the other one."""
     swapped = replace(estimates, negatives=estimates.negatives[::-1])
     gain, loss = weights(swapped, multipliers)
     return gain, [-b for b in loss]
@@ -89,7 +89,7 @@ def accept(
 
 
 def published(constraint: str, weigh: Weighing = weights, on_test: bool = False) -> Any:
-    """The published search, under any reading of the rule and on any rows."""
+    """Search as published, under any reading of the rule and on any rows."""
 
     def decide(task: Task) -> Decisions:
         test, estimates = task.split.test, task.plug_in
@@ -104,7 +104,7 @@ def published(constraint: str, weigh: Weighing = weights, on_test: bool = False)
 
 
 def tuned(constraint: str, estimate: Callable[[Task], PlugIn]) -> Any:
-    """The method with other rows under the search, or another label frequency."""
+    """Search on other rows, or with another label frequency."""
 
     def decide(task: Task) -> Decisions:
         estimates = estimate(task)
@@ -116,7 +116,7 @@ def tuned(constraint: str, estimate: Callable[[Task], PlugIn]) -> Any:
 
 
 def exact(constraint: str) -> Any:
-    """The exact randomized optimum of the paper's own estimates."""
+    """Take the exact randomized optimum of the paper's own estimates."""
 
     def decide(task: Task) -> Decisions:
         program = task.plug_in.program(constraint)

@@ -669,6 +669,7 @@ def test_a_table_of_counts_serves_where_rows_are_not_needed(scores):
     table = SimpleNamespace(
         groups=scores.groups,
         points=scores.points,
+        hull=scores.hull,
         n_effective=scores.n_effective,
         m_effective=scores.m_effective,
     )

@@ -1,5 +1,6 @@
 """Group gaps in true and false positive rates, from positive and unlabeled data."""
 
+from fairpul.audit import Audit, audit
 from fairpul.classifier import FairPULClassifier
 from fairpul.fitting import fit_rule
 from fairpul.frontier import Frontier, frontier
@@ -9,6 +10,7 @@ from fairpul.objectives import Capacity, MinimumCost, RecallFloor
 from fairpul.rule import DecisionRule
 
 __all__ = [
+    "Audit",
     "Capacity",
     "DecisionRule",
     "FairPULClassifier",
@@ -17,6 +19,7 @@ __all__ = [
     "GroupScores",
     "MinimumCost",
     "RecallFloor",
+    "audit",
     "fit_rule",
     "frontier",
 ]

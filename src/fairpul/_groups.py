@@ -109,6 +109,8 @@ def typed(key: Hashable) -> Hashable:
 
 def _columns(group: Any) -> list[Any]:
     """Return the one or several columns of a group argument."""
+    if type(group) in (np.ndarray, np.memmap) and group.ndim == 1:
+        return [group]
     if nw.dependencies.is_into_dataframe(group):
         frame = nw.from_native(group, eager_only=True)
         return list(frame.iter_columns())
@@ -182,13 +184,20 @@ def _count_integers(column: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
     offset = numbers.astype(np.intp, copy=False)
     if low:
         offset = offset - low
-    present = np.flatnonzero(np.bincount(offset))
+    present = _present(offset, high - low + 1)
     values = (present + low).astype(column.dtype)
     if len(present) == high - low + 1:
         return offset, values
     table = np.zeros(high - low + 1, dtype=np.intp)
     table[present] = np.arange(len(present))
     return table[offset], values
+
+
+def _present(codes: Codes, n_codes: int) -> NDArray[np.intp]:
+    """Codes that occur; a first look at some rows often shows them all."""
+    first = np.bincount(codes[: 64 * n_codes], minlength=n_codes)
+    counts = first if first.all() else np.bincount(codes, minlength=n_codes)
+    return np.flatnonzero(counts)
 
 
 def _encode_objects(column: Iterable[Any]) -> tuple[Codes, Keys]:

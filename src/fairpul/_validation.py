@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+# Nonnegative floats and their bits read as integers have the same order.
+_UNSIGNED = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+
 
 def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Which rows are labeled, and the caller's codes for unlabeled and labeled.
@@ -21,7 +24,46 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             "A PU label per row is required, but the target y is None. This "
             "estimator requires y to be passed, but the target y is None."
         )
-    column = _plain_labels(column_or_1d(y, warn=True))
+    column: NDArray[Any] = y
+    if not _is_column(y):
+        column = _plain_labels(column_or_1d(y, warn=True))
+    if _holds_codes(column):
+        values: list[Any] = [int(column.min()), 1]
+    else:
+        values = _checked_values(column)
+    labeled = np.asarray(column if column.dtype == bool else column == 1)
+    n_labeled = int(np.count_nonzero(labeled))
+    if n_labeled in (0, len(labeled)):
+        found = "no labeled row" if n_labeled == 0 else "labeled rows only"
+        raise ValueError(
+            f"Labeled and unlabeled rows are both required, got {found}: one class "
+            "cannot show a rate."
+        )
+    unlabeled = -1 if -1 in values else 0
+    dtype = column.dtype if column.dtype.kind in "biuf" else np.int64
+    return labeled, np.array([unlabeled, 1], dtype=dtype)
+
+
+def _is_column(values: Any) -> bool:
+    """Whether values are an array of one dimension that needs no conversion."""
+    return (
+        type(values) in (np.ndarray, np.memmap)
+        and values.ndim == 1
+        and values.dtype.kind in "biuf"
+    )
+
+
+def _holds_codes(column: NDArray[Any]) -> bool:
+    """Whether these are 0 and 1, or -1 and 1, told without a sort."""
+    if column.dtype == bool:
+        return True
+    if column.dtype.kind not in "iu" or not len(column) or column.max() != 1:
+        return False
+    return bool(column.min() == 0 or (column.min() == -1 and column.all()))
+
+
+def _checked_values(column: NDArray[Any]) -> list[Any]:
+    """Distinct values of a column of labels; refuses all but the codes."""
     if column.dtype.kind == "f" and np.isnan(column).any():
         raise ValueError(
             f"Input y contains NaN in {int(np.isnan(column).sum())} rows. Drop them, "
@@ -39,17 +81,7 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
             f"rows, with one code for unlabeled; got the values {values!r}. "
             "Recode the column."
         )
-    labeled = column == 1
-    n_labeled = int(np.count_nonzero(labeled))
-    if n_labeled in (0, len(labeled)):
-        found = "no labeled row" if n_labeled == 0 else "labeled rows only"
-        raise ValueError(
-            f"Labeled and unlabeled rows are both required, got {found}: one class "
-            "cannot show a rate."
-        )
-    unlabeled = -1 if -1 in values else 0
-    dtype = column.dtype if column.dtype.kind in "biuf" else np.int64
-    return np.asarray(labeled, dtype=bool), np.array([unlabeled, 1], dtype=dtype)
+    return values
 
 
 def _plain_labels(column: NDArray[Any]) -> NDArray[Any]:
@@ -73,7 +105,15 @@ def _plain_labels(column: NDArray[Any]) -> NDArray[Any]:
 
 def check_score(score: Any) -> NDArray[Any]:
     """Scores as a float array of one dimension, a view where that is possible."""
-    column: NDArray[Any] = column_or_1d(score)
+    column: NDArray[Any] = score if _is_column(score) else column_or_1d(score)
+    unsigned = _UNSIGNED.get(column.dtype)
+    # Missing and negative scores and a negative zero have bits above those of 1.
+    if (
+        unsigned is not None
+        and len(column)
+        and column.view(unsigned).max() <= column.dtype.type(1).view(unsigned)
+    ):
+        return np.asarray(column)
     if column.dtype.kind in "biuf" and column.dtype.itemsize < 4:
         column = column.astype(np.float32)
     elif column.dtype not in (np.float32, np.float64):
@@ -86,7 +126,7 @@ def check_score(score: Any) -> NDArray[Any]:
             f"{n_missing} missing and {n_outside} outside. Drop rows without a score; "
             "rescale others, for any increasing map leaves the rule as it is."
         )
-    return column
+    return np.asarray(column + column.dtype.type(0))  # a negative zero becomes zero
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
@@ -135,7 +175,7 @@ def _as_float(column: NDArray[Any], what: str) -> NDArray[np.float64]:
 
 def _distinct(column: NDArray[Any]) -> list[Any]:
     if column.dtype == bool:
-        return [value for value in (False, True) if (column == value).any()]
+        return [False, True]
     if column.dtype.kind in "iu" and len(column):
         low, high = int(column.min()), int(column.max())
         if low in (-1, 0) and high == 1:

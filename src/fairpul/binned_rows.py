@@ -17,6 +17,7 @@ from fairpul.ranked_rows import (
     corners,
     hull_of,
     joined_points,
+    rank_batches,
     rank_rows,
 )
 
@@ -206,7 +207,7 @@ class BinnedRows:
                 np.append(0, bins.labeled[vertices]),
             )
         slack = 1e-9 * bins.labeled.max()  # above the rounding of an interpolation
-        return (bins.labeled >= height - slack) & (bins.n_labeled > 0)
+        return np.asarray((bins.labeled >= height - slack) & (bins.n_labeled > 0))
 
     def _one_score(self, bins: _Bins, matter: NDArray[np.bool_]) -> _TiedBins:
         """Bins with many rows that all have one score, which need no sorting."""
@@ -228,13 +229,15 @@ class BinnedRows:
     def _gather(self, bins: _Bins, which: NDArray[np.intp]) -> RankedRows:
         """Rows of some bins in order."""
         wanted = self._by_cell(bins, which, True, False)
-        parts: list[list[NDArray[Any]]] = [[], [], []]
-        for part, cells in self._chunks():
-            rows = np.flatnonzero(wanted.take(cells))
-            for column, taken in zip(self._rows, parts, strict=True):
-                taken.append(column[part][rows])
-        score, labeled, codes = map(np.concatenate, parts)
-        return rank_rows(score, labeled, codes, len(self._table))
+        n_rows = int(bins.n[which].sum())
+
+        def batches() -> Iterator[list[NDArray[Any]]]:
+            for part, cells in self._chunks():
+                rows = np.flatnonzero(wanted.take(cells))
+                if len(rows):
+                    yield [column[part][rows] for column in self._rows]
+
+        return rank_batches(batches, n_rows, self._rows[0].dtype, len(self._table))
 
     def _by_cell(
         self, bins: _Bins, which: NDArray[np.intp], value: Any, default: Any
@@ -278,7 +281,7 @@ class _Bins:
     first: NDArray[np.intp]
 
     def candidates(self, positions: NDArray[np.intp]) -> _Candidates:
-        """Ends of bins as candidates, numbered from -1 down."""
+        """Take the ends of bins as candidates, numbered from -1 down."""
         return _Candidates(
             -1 - positions,
             self.group[positions],

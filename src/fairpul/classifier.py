@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpul._groups import codes_of, encode_groups
 from fairpul._validation import check_labels, check_weight
+from fairpul.audit import Audit, audit
 from fairpul.crossfit import crossfit, is_prefit, median_score, refit
 from fairpul.fitting import fit_rule
 from fairpul.group_scores import GroupScores
@@ -88,6 +89,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         `LabelFrequency` of each group.
     estimators_ : tuple
         The models whose median score is deployed.
+    audit_ : Audit
+        Audit of the rule on its out-of-fold scores, made when first asked for.
     classes_ : ndarray of shape (2,)
         The caller's codes for unlabeled and labeled rows.
     groups_ : tuple
@@ -251,25 +254,59 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             random_state=salt_seed,
         )
         self._posterior = self._posterior_steps(scores)
+        self._scores, self._audit = scores, None
 
     def _fit_paper(
         self, X: Any, labeled: NDArray[np.bool_], group: Any, training: dict[str, Any]
     ) -> None:
         """Fit the paper's method; what it cannot honor is refused."""
-        seed = training.pop("random_state")
         given = [
             name
-            for name, value in training.items()
-            if value is not None and value != {}
-        ]
+            for name in ("groups", "sample_weight", "row_id")
+            if training[name] is not None
+        ] + list(training["fit_params"])
         if given:
             raise ValueError(f'method="paper" cannot use {given!r}. Drop them.')
+        seed = training["random_state"]
         model, scores, self.rule_ = fit_paper(
             self._base_estimator(), X, labeled, group, self.constraint, seed
         )
         self.estimators_, self.groups_ = (model,), scores.groups
         self.label_frequency_ = dict(self.rule_.label_frequency)
         self._posterior = self._posterior_steps(scores)
+
+    @property
+    def audit_(self) -> Audit:
+        """Audit of the rule on its own out-of-fold scores, made when first asked for.
+
+        Its intervals allow for the tuning. A pickle holds no rows: ask before pickling
+        to keep it.
+        """
+        check_is_fitted(self)
+        if getattr(self, "_audit", None) is None:
+            if not hasattr(self, "_scores"):
+                raise AttributeError(
+                    "audit_ needs the out-of-fold scores, which neither a pickle nor "
+                    'method="paper" has. Use fairpul.audit on held-out rows.'
+                )
+            # One number for all groups is doubted; as a dict it would be believed.
+            one_for_all = isinstance(self.label_frequency, Real)
+            self._audit = audit(
+                self._scores,
+                rule=self.rule_,
+                label_frequency=(
+                    self.label_frequency if one_for_all else self.label_frequency_
+                ),
+            )
+        found: Audit = self._audit
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_scores", None)
+        if state.get("_audit") is not None:
+            state["_audit"] = replace(state["_audit"], evidence=None)
+        return state
 
     def predict(
         self, X: Any, *, sensitive_features: Any = None, row_id: ArrayLike | None = None
@@ -405,6 +442,21 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 method_mapping=MethodMapping().add(caller="fit", callee="fit"),
             )
         )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._rule_html()
+        return bundle
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        # A property, as in scikit-learn, where it is missing if display="text".
+        diagram = super()._repr_html_
+        return lambda: diagram() + self._rule_html()
+
+    def _rule_html(self) -> str:
+        return self.rule_._repr_html_() if hasattr(self, "rule_") else ""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -16,10 +17,44 @@ from sklearn.preprocessing import StandardScaler
 
 from fairpul.estimate import Estimate
 from fairpul.intervals import critical_value
+from fairpul.tally import Tally
 
 # Scores of 0 and 1 have no log odds.
 _LEAST_SCORE = 1e-6
 _FEWEST_PER_SOURCE = 5
+
+
+def recognizes_positives(tallies: Sequence[Tally], *, level: float = 0.95) -> bool:
+    r"""Whether labeled rows are accepted more often than the others, beyond chance.
+
+    Accepting everybody, nobody, nearly so, or by a coin has no gap and no use; such a
+    decision is found by this test.
+
+    Notes
+    -----
+    One-sided z-test of :math:`\sum_s m_s (T_s - U_s)`, U the acceptance of the
+    unlabeled rows, within groups: rates that differ between groups only do not count.
+
+    Examples
+    --------
+    >>> levels = np.array([0.0, 1.0])
+    >>> useful = Tally(levels, np.array([700, 300]), np.array([40, 120]), 1000, 160)
+    >>> everybody = Tally(levels, np.array([0, 1000]), np.array([0, 160]), 1000, 160)
+    >>> recognizes_positives([useful]), recognizes_positives([everybody])
+    (True, False)
+    """
+    difference = variance = 0.0
+    for group in tallies:
+        unlabeled = group.n - group.m
+        if group.m == 0 or unlabeled == 0:
+            continue
+        rest = float((group.weight - group.labeled) @ group.acceptance) / unlabeled
+        difference += group.m * (group.tpr - rest)
+        variance += group.m**2 * (
+            group.tpr * (1 - group.tpr) / group.m_effective
+            + rest * (1 - rest) / group.u_effective
+        )
+    return bool(difference > ndtri(level) * math.sqrt(variance))
 
 
 class Calibration(NamedTuple):
@@ -34,6 +69,7 @@ def calibration(
     labeled: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,
+    count: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Calibration:
     r"""Slope and intercept of the labels on the log odds of the score.
@@ -43,9 +79,11 @@ def calibration(
     score : array-like of shape (n,)
         Estimates of P(labeled), in [0, 1].
     labeled : array-like of shape (n,)
-        Whether each row is labeled; of a cell of rows, their labeled share.
+        Whether each row is labeled.
     sample_weight : array-like of shape (n,), optional
-        Of each row or cell.
+        Sampling weights.
+    count : array-like of shape (n,), optional
+        How many rows each entry stands for.
     level : float
         Confidence level.
 
@@ -68,9 +106,11 @@ def calibration(
     """
     f = np.clip(np.asarray(score, dtype=np.float64), _LEAST_SCORE, 1 - _LEAST_SCORE)
     y = np.asarray(labeled, dtype=np.float64)
-    w = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
+    one = np.ones(len(y))
+    w = one if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    rows = one if count is None else np.asarray(count, dtype=np.float64)
     design = np.column_stack([np.ones(len(f)), logit(f)])
-    fitted = _logistic_fit(design, y, w)
+    fitted = _logistic_fit(design, y, w, rows)
     if fitted is None:
         reason = "the score is constant, or tells labeled rows apart without an error"
         missing = Estimate.undefined("c-free", reason)
@@ -85,22 +125,25 @@ def calibration(
 
 
 def _logistic_fit(
-    design: NDArray[np.float64], y: NDArray[np.float64], w: NDArray[np.float64]
+    design: NDArray[np.float64],
+    y: NDArray[np.float64],
+    w: NDArray[np.float64],
+    rows: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Newton's method from the calibrated value on, and the sandwich covariance."""
     value = np.array([0.0, 1.0])
     for _ in range(50):
         p = expit(design @ value)
-        information = (design * (w * p * (1 - p))[:, None]).T @ design
+        information = (design * (rows * w * p * (1 - p))[:, None]).T @ design
         if np.linalg.cond(information) > 1e12:
             return None
-        step = np.linalg.solve(information, design.T @ (w * (y - p)))
+        step = np.linalg.solve(information, design.T @ (rows * w * (y - p)))
         # A long step overshoots where most rows are far from the middle.
         value = value + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-9:
             influence = design * (w * (y - p))[:, None]
             inverse = np.linalg.inv(information)
-            return value, inverse @ (influence.T @ influence) @ inverse
+            return value, inverse @ (influence.T * rows @ influence) @ inverse
     return None
 
 
@@ -138,7 +181,7 @@ def source_differences(
     >>> p_value < 1e-6, column
     (True, 0)
     """
-    names, number, counts = np.unique(source, return_inverse=True, return_counts=True)
+    _, number, counts = np.unique(source, return_inverse=True, return_counts=True)
     kept = np.flatnonzero(counts >= _FEWEST_PER_SOURCE)
     p_values = np.full(values.shape[1], np.nan)
     for j, column in enumerate(values.T):
@@ -184,7 +227,7 @@ def label_frequency_ratio(
     References
     ----------
     D. Shanmugam, E. Pierson. Quantifying Inequality in Underreported Medical
-    Conditions (PURPLE). arXiv:2110.04133.
+    Conditions. arXiv:2110.04133.
     """
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     folds = StratifiedKFold(5, shuffle=True, random_state=0)

@@ -37,7 +37,7 @@ class Evidence:
     acceptance: NDArray[np.float64]
 
     def tallies(self) -> tuple[Tally, ...]:
-        """Sums of each group."""
+        """Add up each group."""
         scores = self.scores
         if isinstance(scores, GroupScores):
             return tally(
@@ -79,7 +79,7 @@ def by_decision(scores: Rows, decision: ArrayLike) -> Evidence:
 
 
 def check_decision(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Acceptance probability of each row, from 1 and 0 or -1, bool or shares."""
+    """Read decisions (1 and 0 or -1, or bool) or probabilities as probabilities."""
     if column.dtype.kind not in "biuf":
         raise ValueError(f"decision must be numbers or bool, got {column.dtype}.")
     value = column.astype(np.float64)
@@ -135,9 +135,7 @@ def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
     return _by_cuts(scores, cuts, rule.bins)
 
 
-def _by_cuts(
-    scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None
-) -> Evidence:
+def _by_cuts(scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None) -> Evidence:
     if isinstance(scores, GroupCounts):
         compared: NDArray[Any] = scores.bin
     else:

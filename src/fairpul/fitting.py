@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +21,13 @@ from fairpul.label_frequency import (
     LabelFrequencyWarning,
     resolve_label_frequency,
 )
-from fairpul.lottery import Mixture, exact_mixtures, lottery_mass, snap
+from fairpul.lottery import (
+    Mixture,
+    exact_mixtures,
+    flat_top_may_serve,
+    lottery_mass,
+    snap,
+)
 from fairpul.objectives import (
     Capacity,
     Objective,
@@ -29,9 +37,9 @@ from fairpul.objectives import (
     needs_label_frequency,
 )
 from fairpul.operating_points import OperatingPoints
-from fairpul.rates import Rates, group_rates
+from fairpul.rates import DeferredRates, Rates, group_rates
 from fairpul.rule import DecisionRule
-from fairpul.solvers import GroupHull, Program, make_program, solve
+from fairpul.solvers import GroupHull, Program, Solution, make_program, solve
 from fairpul.solvers.program import rate_of
 from fairpul.solvers.single_cuts import best_single_cuts
 from fairpul.tally import Tally, tally
@@ -128,20 +136,23 @@ def fit_rule(
     program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)
     _warn_of_few_labels(rows)
-    exact = _among_all_cuts(rows, program, exact_mixtures(program.hulls, solution))
-    deployed = _deploy(rows, program, exact, lottery)
+    hulls, mixtures = _exact(rows, program, solution)
+    tables, exact = _among_cuts(rows, program, hulls, mixtures, lottery)
+    deployed = _deploy(rows, program, tables, exact, lottery)
     _warn_of_heavy_bins(rows, deployed)
     snapped = deployed != exact
-    expected = _rates(rows, exact, frequency, snapped=False)
-    realized = _rates(rows, deployed, frequency, snapped=True) if snapped else expected
+    expected = _rates(rows, tables, exact, frequency, snapped=False)
+    realized = expected
+    if snapped:
+        realized = _rates(rows, tables, deployed, frequency, snapped=True)
     has_lottery = any(len(mixture) > 1 for mixture in deployed)
     cost_of_snapping = 0.0
     if snapped:
-        tpr, selection = _points_of(rows, deployed)
+        tpr, selection = _points_of(tables, deployed)
         cost_of_snapping = program.value(tpr, selection) - solution.value
     return DecisionRule(
         groups=rows.groups,
-        cuts=_cuts(rows, deployed),
+        cuts=_cuts(tables, deployed),
         expected=expected,
         realized=realized,
         certificate=solution.certificate,
@@ -155,8 +166,8 @@ def fit_rule(
         label_frequency=frequency,
         seed=_salt(random_state) if has_lottery else 0,
         lottery_share={
-            key: lottery_mass(mixture, rows.points(s).selection_rate)
-            for s, (key, mixture) in enumerate(zip(rows.groups, deployed, strict=True))
+            key: lottery_mass(mixture, points.selection_rate)
+            for key, mixture, points in zip(rows.groups, deployed, tables, strict=True)
         },
         bins=rows.bins if isinstance(rows, GroupCounts) else None,
     )
@@ -220,7 +231,7 @@ def program_of(
     floors = _floors(rows, objective)
     hulls = []
     for s, key in enumerate(rows.groups):
-        hull = rows.points(s).hull()
+        hull = rows.hull(s)
         if np.isnan(floors[s]):  # only accepting everybody is sure to hold the floor
             hull, floors[s] = hull[-1:], 1.0
         hulls.append(GroupHull(hull, float(rows.shares[s]), frequency[key].estimate))
@@ -270,19 +281,68 @@ def _design_effect(rows: Rows, s: int, recall: float) -> float:
     return float(group.spread(influence, group.m_effective).effect)
 
 
-def _among_all_cuts(
-    rows: Rows, program: Program, mixtures: tuple[Mixture, ...]
-) -> tuple[Mixture, ...]:
-    """Mixtures over positions on the hulls as mixtures over all cuts of the groups."""
+def _exact(
+    rows: Rows, program: Program, solution: Solution
+) -> tuple[list[OperatingPoints], tuple[Mixture, ...]]:
+    """Hulls and their exact mixtures, with the cuts of a flat top that may serve."""
+    mixtures = exact_mixtures(program.hulls, solution)
+    hulls = [hull.points for hull in program.hulls]
+    if isinstance(rows, GroupCounts):  # these have all cuts of the flat top
+        return hulls, mixtures
+    targets = zip(solution.selection_rate, solution.tpr, strict=True)
+    wanted = [
+        flat_top_may_serve(hull, mixture, *target)
+        for hull, mixture, target in zip(hulls, mixtures, targets, strict=True)
+    ]
+    if not any(wanted):
+        return hulls, mixtures
+    ends = [
+        (len(hull) - 2, len(hull) - 1) if opened else (0, 0)
+        for hull, opened in zip(hulls, wanted, strict=True)
+    ]
+    tops = rows.between(hulls, ends)
+    hulls = [
+        hull[:-2].joined(top) if opened else hull
+        for hull, top, opened in zip(hulls, tops, wanted, strict=True)
+    ]
+    refined = tuple(
+        replace(hull, points=points)
+        for hull, points in zip(program.hulls, hulls, strict=True)
+    )
+    return hulls, exact_mixtures(refined, replace(solution, mixtures=None))
+
+
+def _among_cuts(
+    rows: Rows,
+    program: Program,
+    hulls: list[OperatingPoints],
+    mixtures: tuple[Mixture, ...],
+    lottery: Lottery,
+) -> tuple[list[OperatingPoints], tuple[Mixture, ...]]:
+    """Cuts that may be deployed, by group, and the exact mixtures of them."""
+    drawn = any(len(mixture) > 1 for mixture in mixtures)
+    several = len(program.tolerance) > 1
+    if isinstance(rows, GroupCounts) or (lottery is False and several and drawn):
+        tables = [rows.points(s) for s in range(len(hulls))]
+    elif lottery is True or several or not drawn:
+        return hulls, mixtures
+    else:
+        ends = [(min(mixture), max(mixture)) for mixture in mixtures]
+        tables = rows.between(hulls, ends)
     moved = []
-    for s, (hull, mixture) in enumerate(zip(program.hulls, mixtures, strict=True)):
-        position = np.searchsorted(-rows.points(s).cut, -hull.points.cut)
-        moved.append({int(position[j]): w for j, w in mixture.items()})
-    return tuple(moved)
+    for points, hull, mixture in zip(tables, hulls, mixtures, strict=True):
+        position = np.searchsorted(-points.cut, -hull.cut[list(mixture)])
+        weights = mixture.values()
+        moved.append(dict(zip(position.tolist(), weights, strict=True)))
+    return tables, tuple(moved)
 
 
 def _deploy(
-    rows: Rows, program: Program, exact: tuple[Mixture, ...], lottery: Lottery
+    rows: Rows,
+    program: Program,
+    tables: list[OperatingPoints],
+    exact: tuple[Mixture, ...],
+    lottery: Lottery,
 ) -> tuple[Mixture, ...]:
     """Mixtures to deploy: the exact ones, snapped ones, or the best single cuts."""
     if lottery is True or all(len(mixture) == 1 for mixture in exact):
@@ -290,14 +350,12 @@ def _deploy(
     if len(program.tolerance) > 1:
         if lottery == "auto":
             return exact
-        every = [rows.points(s) for s in range(len(exact))]
-        return tuple({cut: 1.0} for cut in best_single_cuts(program, every))
+        return tuple({cut: 1.0} for cut in best_single_cuts(program, tables))
     rate = next(iter(program.tolerance), None)
     if rate is None:
         rate = "selection_rate" if np.isfinite(program.budget) else "tpr"
     deployed = []
-    for s, mixture in enumerate(exact):
-        points = rows.points(s)
+    for s, (points, mixture) in enumerate(zip(tables, exact, strict=True)):
         cut = snap(
             points,
             rate_of(points, rate, program.hulls[s].prior),
@@ -314,20 +372,22 @@ def _deploy(
     return tuple(deployed)
 
 
-def _cuts(rows: Rows, mixtures: tuple[Mixture, ...]) -> tuple[Cuts, ...]:
+def _cuts(
+    tables: list[OperatingPoints], mixtures: tuple[Mixture, ...]
+) -> tuple[Cuts, ...]:
     return tuple(
-        tuple((float(rows.points(s).cut[j]), mixture[j]) for j in sorted(mixture))
-        for s, mixture in enumerate(mixtures)
+        tuple((points.cut.item(j), mixture[j]) for j in sorted(mixture))
+        for points, mixture in zip(tables, mixtures, strict=True)
     )
 
 
 def _points_of(
-    rows: Rows, mixtures: tuple[Mixture, ...]
+    tables: list[OperatingPoints], mixtures: tuple[Mixture, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """TPR and selection rate of each group under its mixture."""
     tpr, selection = [], []
-    for s, mixture in enumerate(mixtures):
-        points, cuts, weights = rows.points(s), list(mixture), list(mixture.values())
+    for points, mixture in zip(tables, mixtures, strict=True):
+        cuts, weights = list(mixture), list(mixture.values())
         tpr.append(points.tpr[cuts] @ weights)
         selection.append(points.selection_rate[cuts] @ weights)
     return np.array(tpr), np.array(selection)
@@ -335,27 +395,36 @@ def _points_of(
 
 def _rates(
     rows: Rows,
+    tables: list[OperatingPoints],
     mixtures: tuple[Mixture, ...],
     frequency: Mapping[Hashable, LabelFrequency],
     *,
     snapped: bool,
 ) -> Rates:
+    rate = partial(
+        group_rates,
+        groups=rows.groups,
+        label_frequency=frequency,
+        tuned=True,
+        snapped=snapped,
+    )
     if isinstance(rows, GroupScores) and rows.cluster is not None:
-        accepted = acceptance(rows.score, rows.codes, _cuts(rows, mixtures))
-        tallies = tally(
-            accepted,
-            rows.labeled,
-            rows.codes,
-            len(rows.groups),
-            rows.sample_weight,
-            rows.cluster,
+        accepted = acceptance(rows.score, rows.codes, _cuts(tables, mixtures))
+        return rate(
+            tally(
+                accepted,
+                rows.labeled,
+                rows.codes,
+                len(rows.groups),
+                rows.sample_weight,
+                rows.cluster,
+            )
         )
-    else:
-        tallies = tuple(
-            _tally_of(rows.points(s), mixture, rows.n_effective(s), rows.m_effective(s))
-            for s, mixture in enumerate(mixtures)
-        )
-    return group_rates(tallies, rows.groups, frequency, tuned=True, snapped=snapped)
+    tallies = tuple(
+        _tally_of(points, mixture, rows.n_effective(s), rows.m_effective(s))
+        for s, (points, mixture) in enumerate(zip(tables, mixtures, strict=True))
+    )
+    return DeferredRates(partial(rate, tallies))
 
 
 def _tally_of(

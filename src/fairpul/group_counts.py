@@ -277,6 +277,10 @@ class GroupCounts:
         """Return the operating points of a group; their cuts are bin numbers."""
         return self._points[number]
 
+    def hull(self, number: int) -> OperatingPoints:
+        """Return the upper concave hull of a group's operating points."""
+        return self.points(number).hull()
+
     def resolvable(self, number: int) -> NDArray[np.bool_]:
         """Which bins of a group, from the highest on, refining could split.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairpul._groups import encode_groups
 from fairpul._validation import check_cluster, check_labels, check_score, check_weight
+from fairpul.binned_rows import BinnedRows
 from fairpul.operating_points import OperatingPoints, sorted_points
+from fairpul.ranked_rows import (
+    RankedRows,
+    rank_rows,
+    ranked_hulls,
+    ranked_points,
+    ranked_totals,
+)
+
+# From so many rows on, counting in bins costs less than sorting.
+_MANY_ROWS = 300_000
 
 
 class GroupScores:
@@ -85,49 +97,102 @@ class GroupScores:
     def points(self, number: int) -> OperatingPoints:
         """Return the operating points of group ``groups[number]``."""
         if number not in self._points:
-            rows = self.rows(number)
-            weight = None if self.sample_weight is None else self.sample_weight[rows]
-            self._points[number] = sorted_points(
-                self.score[rows], self.labeled[rows], weight
-            )
+            self._points[number] = self._all_points(number)
         return self._points[number]
+
+    def hull(self, number: int) -> OperatingPoints:
+        """Return the upper concave hull of a group's operating points.
+
+        Of its flat top, where all labeled rows are accepted already, it has the two
+        ends; :meth:`between` gives the cuts in the middle.
+        """
+        return self._hulls[number]
+
+    def between(
+        self, hulls: Sequence[OperatingPoints], ends: Sequence[tuple[int, int]]
+    ) -> list[OperatingPoints]:
+        """Return all cuts of each group between two positions on its hull.
+
+        The last point of each group accepts everybody, wherever the second end is.
+        """
+        if isinstance(self._order, BinnedRows):
+            return self._order.between(hulls, ends)
+        found = []
+        for number, (hull, (first, last)) in enumerate(zip(hulls, ends, strict=True)):
+            points = self.points(number)
+            start, stop = np.searchsorted(-points.cut, -hull.cut[[first, last]])
+            chosen = [*range(start, stop + 1)]
+            if stop < len(points) - 1:
+                chosen.append(len(points) - 1)
+            found.append(points[chosen])
+        return found
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
         """Share of each group among all rows, by weight."""
-        mass = self._by_group(self.sample_weight)
+        mass = self._masses[0]
         return np.asarray(mass / mass.sum())
 
     def n_effective(self, number: int) -> float:
         """Return the effective number of rows of a group, (sum w)^2 / sum w^2."""
-        return float(self._effective_rows[number])
+        return float(self._effective[0][number])
 
     def m_effective(self, number: int) -> float:
         """Return the effective number of labeled rows of a group."""
-        return float(self._effective_labeled[number])
+        return float(self._effective[1][number])
 
     @cached_property
-    def _effective_rows(self) -> NDArray[np.float64]:
-        return self._kish(np.ones(len(self)))
+    def _order(self) -> RankedRows | BinnedRows | None:
+        """Rows in order, or counted in bins; None for weighted rows."""
+        if self.sample_weight is not None:
+            return None
+        rows = self.score, self.labeled, self.codes, len(self.groups)
+        return rank_rows(*rows) if len(self) < _MANY_ROWS else BinnedRows(*rows)
 
     @cached_property
-    def _effective_labeled(self) -> NDArray[np.float64]:
-        return self._kish(self.labeled.astype(np.float64))
+    def _hulls(self) -> list[OperatingPoints]:
+        if isinstance(self._order, BinnedRows):
+            return self._order.hulls
+        if isinstance(self._order, RankedRows):
+            return ranked_hulls(self._order)
+        return [self.points(number).hull() for number in range(len(self.groups))]
 
-    def _kish(self, mask: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _all_points(self, number: int) -> OperatingPoints:
+        if isinstance(self._order, RankedRows):
+            return ranked_points(self._order, number)
+        rows = self.rows(number)
+        score, labeled = self.score[rows], self.labeled[rows]
         if self.sample_weight is None:
-            return self._by_group(mask)
-        weight = self.sample_weight * mask
-        return np.asarray(self._by_group(weight) ** 2 / self._by_group(weight**2))
+            alone = np.zeros(len(rows), dtype=np.intp)
+            return ranked_points(rank_rows(score, labeled, alone, 1), 0)
+        return sorted_points(score, labeled, self.sample_weight[rows])
 
-    def _by_group(self, value: NDArray[Any] | None) -> NDArray[np.float64]:
-        sums = np.bincount(self.codes, weights=value, minlength=len(self.groups))
-        return sums.astype(np.float64)
+    @cached_property
+    def _masses(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Weight of all rows and of the labeled rows of each group."""
+        if isinstance(self._order, BinnedRows):
+            return self._order.totals
+        if isinstance(self._order, RankedRows):
+            return ranked_totals(self._order)
+        return self._by_group(self.sample_weight)
+
+    @cached_property
+    def _effective(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self.sample_weight is None:
+            return self._masses
+        squares = self._by_group(self.sample_weight**2)
+        n, m = (a**2 / b for a, b in zip(self._masses, squares, strict=True))
+        return n, m
+
+    def _by_group(self, weight: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        n = np.bincount(self.codes, weight, len(self.groups))
+        m = np.bincount(self.codes, weight * self.labeled, len(self.groups))
+        return n, m
 
     def _check_every_group_has_a_labeled_row(self) -> None:
-        weight = 1.0 if self.sample_weight is None else self.sample_weight
-        mass = self._by_group(self.labeled * weight)
-        empty = [key for key, m in zip(self.groups, mass, strict=True) if m == 0]
+        empty = [
+            key for key, m in zip(self.groups, self._masses[1], strict=True) if m == 0
+        ]
         if empty:
             raise ValueError(
                 f"Groups {empty!r} have no labeled row, so their TPR is unknown. "

@@ -144,6 +144,29 @@ def snap(
     return int(inside[np.argmin(distance)])
 
 
+def flat_top_may_serve(
+    hull: OperatingPoints, mixture: Mixture, selection: float, tpr: float
+) -> bool:
+    """Whether cuts in the middle of a hull's flat top could leave less to chance.
+
+    Notes
+    -----
+    A lottery that ends in the flat top starts at or before the last cut whose chord to
+    the end of the hull passes at or below the target, and ends no sooner than the flat
+    top begins. If even that is no less than the mixture at hand, none is.
+    """
+    if len(mixture) == 1 or len(hull) < 2 or hull.labeled[-2] < hull.labeled[-1]:
+        return False
+    q, t = hull.selection_rate, hull.tpr
+    first = np.arange(min(int(np.searchsorted(q, selection, side="right")), len(q) - 1))
+    chord = t[first] + (1 - t[first]) * (selection - q[first]) / (1 - q[first])
+    below = np.flatnonzero(chord <= tpr + _NO_WEIGHT)
+    if not len(below):
+        return False
+    least = max(float(q[-2]), selection) - float(q[below[-1]])
+    return least < lottery_mass(mixture, q)
+
+
 def lottery_mass(mixture: Mixture, selection: Array) -> float:
     """Share of the group's rows that a mixture of cuts leaves to chance."""
     cuts = list(mixture)

@@ -49,7 +49,7 @@ def true_positive_rate(group: Tally, level: float) -> Measured:
 
 
 def selection_rate(group: Tally, level: float) -> Measured:
-    r"""Selection rate :math:`Q`: the acceptance of all rows."""
+    r"""Measure the selection rate :math:`Q`: the acceptance of all rows."""
     if group.n == 0:
         return Measured(Estimate.undefined("c-free", "no row"))
     influence = np.array([-group.selection_rate, 0.0, 1.0, 0.0]) / group.n
@@ -129,7 +129,7 @@ def _ppv_at_prior(group: Tally, c: float, level: float, reason: str) -> Estimate
 
 
 def prevalence(group: Tally, known: LabelFrequency, level: float) -> Measured:
-    r"""Prevalence :math:`\pi = \rho / c`; the interval of the user where it is a prior."""
+    r"""Prevalence :math:`\pi = \rho / c`; of a prior, the interval of the user."""
     tier, reason = condition(group, known)
     labeled = group.labeled_share
     if tier == "prior":

@@ -19,7 +19,31 @@ from fairpul._groups import encode_groups
 from fairpul._validation import check_labels, check_weight
 from fairpul.label_frequency import LabelFrequency
 from fairpul.rates import Rates
+from fairpul.scorers import (
+    best_within,
+    pu_cost_scorer,
+    pu_tpr_gap_scorer,
+    worst_group_recall_scorer,
+)
 from fairpul.tally import Tally, tally
+
+__all__ = [
+    "average_odds_difference",
+    "best_within",
+    "equal_opportunity_difference",
+    "fpr_gap",
+    "group_rates",
+    "pu_average_odds_difference",
+    "pu_cost_scorer",
+    "pu_fpr_gap",
+    "pu_group_rates",
+    "pu_selection_rate_gap",
+    "pu_tpr_gap",
+    "pu_tpr_gap_scorer",
+    "selection_rate_gap",
+    "tpr_gap",
+    "worst_group_recall_scorer",
+]
 
 
 def group_rates(

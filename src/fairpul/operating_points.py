@@ -64,6 +64,14 @@ class OperatingPoints:
             self.cut[which], self.accepted[which], self.labeled[which]
         )
 
+    def joined(self, other: OperatingPoints) -> OperatingPoints:
+        """Return the points and, after them, those of another."""
+        return OperatingPoints(
+            np.append(self.cut, other.cut),
+            np.append(self.accepted, other.accepted),
+            np.append(self.labeled, other.labeled),
+        )
+
     @cached_property
     def hull_positions(self) -> NDArray[np.intp]:
         """Positions of the points on the upper concave hull, collinear ones kept."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,79 @@ from fairpul.operating_points import OperatingPoints, on_concave_hulls, with_nob
 # Scores in [0, 1] leave the two highest bits of a float unused: one for the label (at
 # the low end, after a shift) and one for two groups.
 _UNSIGNED = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+
+
+# Rows packed at a time: their temporaries stay in the cache.
+_CHUNK = 2**14
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How group, score and label of a row share one unsigned integer.
+
+    Attributes
+    ----------
+    unsigned : type
+        Type of the integers.
+    room : int
+        Bits of the score; one of the label stands below them, the group above.
+    base : int
+        Subtracted from the bits of scores above 0, to make room for the group.
+    """
+
+    unsigned: Any
+    n_groups: int
+    room: int
+    base: int
+
+    @staticmethod
+    def of(kind: Any, n_groups: int) -> Packing:
+        """Packing for scores of a float type."""
+        unsigned = _UNSIGNED[kind]
+        if n_groups <= 2:
+            return Packing(unsigned, n_groups, 8 * kind.itemsize - 2, 0)
+        room = 63 - (n_groups - 1).bit_length()
+        if unsigned is np.uint32:
+            return Packing(np.uint64, n_groups, room, 0)
+        one = int(np.float64(1).view(np.uint64))
+        return Packing(np.uint64, n_groups, room, one - (2**room - 1))
+
+    def fits(self, score: NDArray[Any]) -> bool:
+        """Whether no two of these scores become one."""
+        # Zeros wrap around to the largest integer and pass.
+        return not self.base or int((score.view(np.uint64) - 1).min()) >= self.base
+
+    def pack(
+        self,
+        score: NDArray[Any],
+        labeled: NDArray[np.bool_],
+        codes: NDArray[Any],
+        out: NDArray[Any],
+    ) -> None:
+        """Write the packed rows, in reverse order of the groups."""
+        unsigned = self.unsigned
+        bits = score.view(_UNSIGNED[score.dtype])
+        if self.base:
+            bits = np.maximum(bits, unsigned(self.base)) - unsigned(self.base)
+        np.left_shift(bits, unsigned(1), out=out, dtype=unsigned)
+        out |= labeled.view(np.uint8)
+        if self.n_groups > 1:
+            group = (self.n_groups - 1 - codes).astype(unsigned)
+            group <<= unsigned(self.room + 1)
+            out |= group
+
+    def score(self, keys: NDArray[Any], kind: Any) -> NDArray[np.float64]:
+        """Scores of packed rows."""
+        bits = (keys >> self.unsigned(1)) & self.unsigned((1 << self.room) - 1)
+        if self.base:
+            bits = np.where(bits > 0, bits + self.unsigned(self.base), bits)
+        score = bits.astype(_UNSIGNED[kind]).view(kind)
+        return np.asarray(score, dtype=np.float64)
+
+    def starts(self) -> NDArray[Any]:
+        """Smallest key of each group."""
+        group = np.arange(self.n_groups, dtype=self.unsigned)
+        return np.asarray(group << self.unsigned(self.room + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,26 +105,21 @@ class RankedRows:
     labeled: NDArray[np.uint8]
     bounds: NDArray[np.intp]
     _keys: NDArray[Any]
-    _mask: int
-    _base: int
+    _packing: Packing
     _kind: Any
 
     def score(self, positions: Any) -> NDArray[np.float64]:
         """Scores of the rows at some positions."""
-        keys = self._keys[positions]
-        bits = keys >> keys.dtype.type(1)
-        bits = bits & keys.dtype.type(self._mask)
-        if self._base:
-            bits = np.where(bits > 0, bits + keys.dtype.type(self._base), bits)
-        return np.asarray(bits.astype(_UNSIGNED[self._kind]).view(self._kind)).astype(
-            np.float64
-        )
+        return self._packing.score(self._keys[positions], self._kind)
 
     def last_of_ties(self) -> NDArray[np.bool_]:
         """Whether each row is the last one of its group and score."""
-        order = self._keys >> self._keys.dtype.type(1)
-        last = np.empty(len(order), dtype=bool)
-        np.not_equal(order[1:], order[:-1], out=last[:-1])
+        last = np.empty(len(self._keys), dtype=bool)
+        one = self._keys.dtype.type(1)
+        for start in range(0, len(last) - 1, _CHUNK):
+            keys = self._keys[start : start + _CHUNK + 1]
+            differing = keys[1:] ^ keys[:-1]
+            np.greater(differing, one, out=last[start : start + len(differing)])
         last[self.bounds[1:] - 1] = True
         return last
 
@@ -58,8 +127,8 @@ class RankedRows:
 def rank_rows(
     score: NDArray[Any],
     labeled: NDArray[np.bool_],
-    codes: NDArray[np.intp] | None = None,
-    n_groups: int = 1,
+    codes: NDArray[np.intp],
+    n_groups: int,
 ) -> RankedRows:
     """Sort rows by group, falling score and label.
 
@@ -69,10 +138,10 @@ def rank_rows(
         In [0, 1], without negative zeros.
     labeled : ndarray of bool, shape (n_rows,)
         Whether each row is labeled.
-    codes : ndarray of shape (n_rows,), optional
-        Group of each row; None for one group.
+    codes : ndarray of shape (n_rows,)
+        Group of each row.
     n_groups : int
-        Number of groups, each of which has a row.
+        Number of groups.
 
     Notes
     -----
@@ -85,83 +154,60 @@ def rank_rows(
     Examples
     --------
     >>> score, labeled = np.array([0.2, 0.9, 0.5]), np.array([False, False, True])
-    >>> ranked = rank_rows(score, labeled)
+    >>> ranked = rank_rows(score, labeled, np.zeros(3, dtype=np.intp), 1)
     >>> ranked.score(slice(None)).tolist(), ranked.labeled.tolist()
     ([0.9, 0.5, 0.2], [0, 1, 0])
     """
-    unsigned = _UNSIGNED[score.dtype]
-    bits = score.view(unsigned)
-    width = 8 * score.dtype.itemsize
-    if codes is None or n_groups == 1:
-        return _sorted(_with_label(bits, labeled), None, 1, width - 2, 0, score.dtype)
-    if n_groups == 2:
-        first = np.left_shift(codes == 0, unsigned(width - 1), dtype=unsigned)
-        keys = _with_label(bits, labeled)
-        return _sorted(keys, first, 2, width - 2, 0, score.dtype)
-    room = 63 - (n_groups - 1).bit_length()
-    base = 0
-    if score.dtype == np.float64:
-        base = int(np.float64(1).view(np.uint64)) - (2**room - 1)
-        # Zeros wrap around and pass.
-        if base > 0 and int((bits - np.uint64(1)).min()) >= base:
-            lowered = np.maximum(bits, np.uint64(base))
-            lowered -= np.uint64(base)
-        else:
-            return _dealt(bits, labeled, codes, n_groups, score.dtype)
-    else:
-        lowered = bits.astype(np.uint64)
-    group = (n_groups - 1 - codes).astype(np.uint64)
-    group <<= np.uint64(room + 1)
-    keys = _with_label(lowered, labeled)
-    return _sorted(keys, group, n_groups, room, base, score.dtype)
+
+    def batches() -> Iterator[tuple[NDArray[Any], ...]]:
+        for start in range(0, len(score), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            yield score[part], labeled[part], codes[part]
+
+    return rank_batches(batches, len(score), score.dtype, n_groups)
 
 
-def _with_label(bits: NDArray[Any], labeled: NDArray[np.bool_]) -> NDArray[Any]:
-    keys = np.left_shift(bits, bits.dtype.type(1))
-    keys |= labeled.view(np.uint8)
-    return keys
+def rank_batches(batches: Any, n_rows: int, kind: Any, n_groups: int) -> RankedRows:
+    """Sort rows that come in batches, as :func:`rank_rows` does.
 
-
-def _sorted(
-    keys: NDArray[Any],
-    group: NDArray[Any] | None,
-    n_groups: int,
-    room: int,
-    base: int,
-    kind: Any,
-) -> RankedRows:
-    """Sort keys whose group stands above ``room`` bits of score and one of label."""
-    if group is not None:
-        keys |= group
+    ``batches`` is called for an iterable of (score, labeled, codes), perhaps twice;
+    ``n_rows`` is the number of rows in all and ``kind`` the type of the scores.
+    """
+    packing = Packing.of(kind, n_groups)
+    keys = np.empty(n_rows, dtype=packing.unsigned)
+    filled = 0
+    for score, labeled, codes in batches():
+        if not packing.fits(score):
+            columns = zip(*batches(), strict=True)
+            return _rank_dealt(n_groups, *map(np.concatenate, columns))
+        packing.pack(score, labeled, codes, keys[filled : filled + len(score)])
+        filled += len(score)
     keys.sort()
-    firsts = np.arange(n_groups, dtype=keys.dtype) << keys.dtype.type(room + 1)
-    if n_groups == 2:  # the one bit of the group is the highest
-        firsts = np.array([0, 1 << (8 * keys.itemsize - 1)], dtype=keys.dtype)
-    starts = np.searchsorted(keys, firsts)
-    bounds = (len(keys) - np.append(starts, len(keys)))[::-1]
+    starts = np.searchsorted(keys, packing.starts())
+    bounds = n_rows - np.append(starts, n_rows)[::-1]
     falling = keys[::-1]
     labeled = falling.astype(np.uint8) & np.uint8(1)
-    mask = (1 << room) - 1
-    return RankedRows(labeled, bounds, falling, mask, base, kind)
+    return RankedRows(labeled, bounds, falling, packing, kind)
 
 
-def _dealt(
-    bits: NDArray[Any],
+def _rank_dealt(
+    n_groups: int,
+    score: NDArray[Any],
     labeled: NDArray[np.bool_],
     codes: NDArray[np.intp],
-    n_groups: int,
-    kind: Any,
 ) -> RankedRows:
-    """Rows of each group side by side, each group sorted by itself."""
+    """Put rows of each group side by side and sort each group by itself."""
     narrow = np.uint16 if n_groups <= 2**16 else np.intp  # 16 bits: a radix sort
     order = np.argsort((n_groups - 1 - codes).astype(narrow), kind="stable")
-    keys = _with_label(bits[order], labeled[order])
+    packing = Packing.of(score.dtype, 1)
+    keys = np.empty(len(score), dtype=packing.unsigned)
+    packing.pack(score[order], labeled[order], codes, keys)
     bounds = np.append(0, np.cumsum(np.bincount(codes, minlength=n_groups)))
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         keys[len(keys) - stop : len(keys) - start].sort()
     falling = keys[::-1]
     lowest = falling.astype(np.uint8) & np.uint8(1)
-    return RankedRows(lowest, bounds, falling, 2**63 - 1, 0, kind)
+    return RankedRows(lowest, bounds, falling, packing, score.dtype)
 
 
 def corners(ranked: RankedRows, runs: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -187,7 +233,7 @@ def corners(ranked: RankedRows, runs: NDArray[np.intp]) -> NDArray[np.intp]:
     corner = np.empty(len(labeled), dtype=bool)
     np.greater(labeled[:-1], labeled[1:], out=corner[:-1])
     corner[runs] = True
-    for start, stop in zip(ranked.bounds[:-1], ranked.bounds[1:], strict=True):
+    for start, stop in pairwise(ranked.bounds):
         if start < stop and labeled[start]:
             run = int(np.argmin(labeled[start:stop])) or stop - start
             corner[start : start + run] = True
@@ -198,7 +244,7 @@ def _corners_of_ties(
     ranked: RankedRows, last: NDArray[np.bool_], runs: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     ends = np.flatnonzero(last)
-    hits = np.cumsum(ranked.labeled, dtype=np.int64)[ends]
+    hits = _running_sum(ranked.labeled)[ends].astype(np.int64)
     n, m = np.diff(ends, prepend=-1), np.diff(hits, prepend=0)
     fall = np.sign(m[:-1] * n[1:] - m[1:] * n[:-1])
     keep = np.append((fall > 0) | ((fall == 0) & (m[:-1] > 0)), True)
@@ -210,20 +256,22 @@ def ranked_points(ranked: RankedRows, number: int) -> OperatingPoints:
     """All operating points of one group of ranked rows."""
     start, stop = ranked.bounds[number : number + 2]
     ends = start + np.flatnonzero(ranked.last_of_ties()[start:stop])
-    hits = np.cumsum(ranked.labeled[start:stop], dtype=np.int64)
-    return with_nobody(ranked.score(ends), ends + 1 - start, hits[ends - start])
+    hits = _running_sum(ranked.labeled[start:stop])
+    return with_nobody(
+        ranked.score(ends), ends + 1 - start, hits[ends - start].astype(np.int64)
+    )
 
 
 def ranked_hulls(ranked: RankedRows) -> list[OperatingPoints]:
     """Hull of each group of ranked rows; of its flat top only the two ends."""
     ends = ranked.bounds[1:] - 1
     at = corners(ranked, ends)
-    hits = np.cumsum(ranked.labeled, dtype=np.int64)
+    hits = _running_sum(ranked.labeled)
     starts = np.searchsorted(at, ranked.bounds[:-1])
     sizes = np.diff(starts, append=len(at))
     base = np.append(0, hits[ends[:-1]])
     accepted = at + 1 - np.repeat(ranked.bounds[:-1], sizes)
-    labeled = hits[at] - np.repeat(base, sizes)
+    labeled = hits[at].astype(np.int64) - np.repeat(base, sizes)
     on_hull = on_concave_hulls(accepted, labeled, starts)
     return [
         hull_of(ranked.score, at[part], accepted[part], labeled[part], on_hull[part])
@@ -271,3 +319,17 @@ def joined_points(
         np.append(masses[0], hull.accepted[-1]),
         np.append(masses[1], hull.labeled[-1]),
     )
+
+
+def ranked_totals(
+    ranked: RankedRows,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and labeled rows of each group."""
+    hits = np.add.reduceat(ranked.labeled, ranked.bounds[:-1], dtype=np.int64)
+    return np.diff(ranked.bounds), hits
+
+
+def _running_sum(labeled: NDArray[np.uint8]) -> NDArray[Any]:
+    """Labeled rows up to each row, in the narrowest type that holds them."""
+    narrow = len(labeled) <= np.iinfo(np.int32).max
+    return np.cumsum(labeled, dtype=np.int32 if narrow else np.int64)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -97,6 +98,34 @@ class Rates(Mapping[Hashable, Mapping[str, Estimate]]):
             ).rstrip()
             for row in rows
         )
+
+
+class DeferredRates(Rates):
+    """Rates computed when first asked for: their intervals cost more than a rule.
+
+    Parameters
+    ----------
+    compute : callable
+        Returns the rates; picklable where the rates are to be.
+    """
+
+    def __init__(self, compute: Callable[[], Rates]) -> None:
+        # Around the frozen fields, which are read through properties here.
+        self.__dict__["_compute"] = compute
+
+    @cached_property
+    def _rates(self) -> Rates:
+        return self.__dict__["_compute"]()  # type: ignore[no-any-return]
+
+    @property
+    def by_group(self) -> Mapping[Hashable, Mapping[str, Estimate]]:
+        """Rates of each group."""
+        return self._rates.by_group
+
+    @property
+    def gaps(self) -> Mapping[str, Estimate]:
+        """Gaps between groups."""
+        return self._rates.gaps
 
 
 def group_rates(

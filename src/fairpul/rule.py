@@ -24,6 +24,7 @@ from fairpul.draw import (
 )
 from fairpul.frames import decide_frame
 from fairpul.label_frequency import LabelFrequency
+from fairpul.notebook import html_table
 from fairpul.objectives import (
     Capacity,
     MinimumCost,
@@ -335,6 +336,15 @@ class DecisionRule:
                 for key, cuts in zip(self.groups, self.cuts, strict=True)
             ]
         )
+
+    def _repr_html_(self) -> str:
+        rates = {"tpr": "TPR", "selection_rate": "selection rate", "fpr": "FPR"}
+        rows = [["group", "decision", *rates.values()]]
+        for key, cuts in zip(self.groups, self.cuts, strict=True):
+            values = [str(self.realized[key][name]) for name in rates]
+            rows.append([str(key), _describe(cuts, self.bins), *values])
+        what = f"{self.constraint or 'no constraint'}, {self.objective}"
+        return html_table(f"Decision rule: {what}", rows)
 
     def _compared(self, score: NDArray[Any]) -> NDArray[Any]:
         """Return what cuts are compared with: the score or the number of its bin."""

@@ -49,7 +49,7 @@ def odds_ratio(
     Examples
     --------
     >>> [round(value, 2) for value in odds_ratio(0.75, 0.5, 160, 160)]
-    [3.0, 1.87, 4.82]
+    [3.0, 1.87, 4.81]
     """
     a, b = higher * m_higher, lower * m_lower
     cells = np.array([a, m_higher - a, b, m_lower - b])

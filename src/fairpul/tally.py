@@ -225,7 +225,7 @@ def _levels(
     if acceptance.dtype == bool:
         return np.array([0.0, 1.0]), acceptance.astype(np.intp)
     # Only the rows of a lottery need sorting: most are accepted or not.
-    drawn = np.flatnonzero((acceptance > 0) & (acceptance < 1))
+    drawn = np.flatnonzero((acceptance != 0) & (acceptance != 1))
     between, number = np.unique(acceptance[drawn], return_inverse=True)
     level = (acceptance == 1).astype(np.intp) * (len(between) + 1)
     level[drawn] = number + 1

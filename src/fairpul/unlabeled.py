@@ -25,7 +25,7 @@ from fairpul.tally import Tally
 
 
 def unlabeled_selection_rate(group: Tally, level: float) -> Measured:
-    """Acceptance of the unlabeled rows."""
+    """Measure the acceptance of the unlabeled rows."""
     mass = group.n - group.m
     if mass == 0:
         return Measured(Estimate.undefined("c-free", "no unlabeled row"))

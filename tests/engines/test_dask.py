@@ -64,7 +64,9 @@ def _slow_part(number, folder, seconds=0.4):
     rng = np.random.default_rng(number)
     score = rng.random(5000)
     labeled = (rng.random(5000) < score / 2).astype(int)
-    return pd.DataFrame({"p": score, "dx": labeled, "sex": rng.choice(["f", "m"], 5000)})
+    return pd.DataFrame(
+        {"p": score, "dx": labeled, "sex": rng.choice(["f", "m"], 5000)}
+    )
 
 
 def _loads_of(folder):

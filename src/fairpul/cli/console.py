@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,8 +15,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
-
-T = TypeVar("T")
 
 _PATIENCE = 1.0  # seconds before a progress bar appears
 
@@ -86,15 +83,15 @@ class Bar:
     def advance(self, amount: float = 1) -> None:
         """Count something as done."""
         self._progress.advance(self._task, amount)
+        self._show_if_slow()
+
+    def set(self, done: float, total: float) -> None:
+        """Say how much is done."""
+        self._progress.update(self._task, completed=done, total=total)
+        self._show_if_slow()
+
+    def _show_if_slow(self) -> None:
         waited = time.monotonic() - self._started > _PATIENCE
         if waited and not self._shown and self._progress.console.is_terminal:
             self._progress.start()
             self._shown = True
-
-
-def tracked(items: Sequence[T], what: str) -> Iterator[T]:
-    """Items of a sequence, with progress."""
-    with Bar(what, len(items)) as bar:
-        for item in items:
-            yield item
-            bar.advance()

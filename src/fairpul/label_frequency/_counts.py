@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 #: Fewest rows of a top set that an estimate may be read from.
 LEAST_ROWS = 30
@@ -213,6 +213,43 @@ def label_frequency_bound(
     limits = np.zeros(len(_BOUND_TOPS))
     limits[seen] = stats.beta.ppf(level, hits[seen], trials[seen] - hits[seen] + 1)
     return float(limits.max())
+
+
+def surely_not_contradicted(
+    accepted: NDArray[Any], labeled: NDArray[Any], label_frequency: float
+) -> bool:
+    """Whether a hull alone shows the bound to be at most the label frequency.
+
+    Parameters
+    ----------
+    accepted, labeled : ndarray of shape (n_points,)
+        Counts at the cuts of the hull, from 0 on.
+    label_frequency : float
+        The label frequency that :func:`label_frequency_bound` might contradict.
+
+    Notes
+    -----
+    No top set holds more labeled rows than the hull does, and the first cut that
+    reaches a size is no later than the first cut of the hull that does. False proves
+    nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hull = np.array([0, 400, 1000]), np.array([0, 160, 200])
+    >>> surely_not_contradicted(*hull, 0.4), surely_not_contradicted(*hull, 0.3)
+    (True, False)
+    """
+    wanted = np.floor(np.array(_BOUND_TOPS) * int(accepted[-1]) + 1e-9)
+    wanted = np.minimum(np.maximum(_BOUND_LEAST_ROWS, wanted), accepted[-1])
+    share = np.interp(wanted, accepted, labeled) / wanted
+    if share[0] <= label_frequency:  # the largest, for the hull is concave
+        return True
+    trials = accepted[np.searchsorted(accepted, wanted)]
+    hits = share * trials
+    level = _BOUND_LEVEL / len(_BOUND_TOPS)
+    limits = special.betaincinv(hits, trials - hits + 1, level)
+    return bool(limits.max() <= label_frequency)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ from numpy.typing import ArrayLike
 
 from fairpul._groups import typed
 from fairpul.label_frequency._base import LabelFrequencyEstimator
-from fairpul.label_frequency._counts import label_frequency_bound
+from fairpul.label_frequency._counts import (
+    label_frequency_bound,
+    surely_not_contradicted,
+)
 from fairpul.label_frequency._readings import contradiction
 from fairpul.label_frequency._result import LabelFrequency, LabelFrequencyWarning
 from fairpul.label_frequency._row_estimators import ElkanNoto, Joint
@@ -131,7 +134,7 @@ def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
     values = _by_group(given, scores.groups, "label_frequency")
     for number, (key, value) in enumerate(values.items()):
         c = _number(value, f"The label frequency of group {key!r}")
-        share = scores.points(number).labeled_share
+        share = scores.hull(number).labeled_share
         if not 0 < c <= 1:
             raise ValueError(
                 f"The label frequency of group {key!r} must be above 0 and at most 1, "
@@ -152,7 +155,7 @@ def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
     values = _by_group(given, scores.groups, "class_prior")
     for number, (key, value) in enumerate(values.items()):
         point, low, high = _prior_interval(key, value)
-        share = scores.points(number).labeled_share
+        share = scores.hull(number).labeled_share
         if not share <= point < 1:
             raise ValueError(
                 f"The class prior {point!r} of group {key!r} must be at least the "
@@ -172,6 +175,15 @@ def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
 def _user_value(
     scores: Any, number: int, c: float, low: float, high: float, method: str
 ) -> LabelFrequency:
+    hull = scores.hull(number)
+    independent = getattr(scores, "cluster", None) is None
+    unweighted = scores.n_effective(number) == hull.accepted[-1]
+    if (
+        independent
+        and unweighted
+        and surely_not_contradicted(hull.accepted, hull.labeled, c)
+    ):
+        return LabelFrequency(c, low, high, method)
     top = group_top_sets(scores, number)
     bound = label_frequency_bound(
         top.accepted, top.labeled, n_effective=top.n_effective

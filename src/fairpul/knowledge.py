@@ -1,0 +1,128 @@
+"""What is known of the label frequency of each group, and how far it may be trusted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairpul.estimate import Estimate
+from fairpul.evidence import Rows
+from fairpul.label_frequency import (
+    LabelFrequency,
+    LabelFrequencyWarning,
+    label_frequency_bound,
+    resolve_label_frequency,
+)
+from fairpul.label_frequency._top_sets import group_top_sets
+from fairpul.measures import is_prior
+from fairpul.rates import Rates
+
+_LEANING = ("fpr", "ppv", "prevalence")
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Label frequency of each group as an audit may use it.
+
+    Attributes
+    ----------
+    label_frequency : dict
+        Group key -> LabelFrequency; ``low`` and ``high`` enclose all that is possible.
+    bound : dict
+        Group key -> lower 95% confidence bound that the data set.
+    contradicted : dict
+        Group key -> why the data rule out what was given.
+    pooled : bool
+        Whether one number was given for several groups.
+    """
+
+    label_frequency: dict[Hashable, LabelFrequency]
+    bound: dict[Hashable, float]
+    contradicted: dict[Hashable, str]
+    pooled: bool
+
+    def without_contradicted(self, rates: Rates) -> Rates:
+        """Rates without those that rest on a value which the data rule out."""
+        if not self.contradicted:
+            return rates
+        by_group: dict[Hashable, dict[str, Estimate]] = {}
+        for key, of_group in rates.items():
+            by_group[key] = dict(of_group)
+            if key in self.contradicted:
+                for name in _LEANING:
+                    by_group[key][name] = Estimate.undefined(
+                        of_group[name].tier, self.contradicted[key]
+                    )
+        reason = "; ".join(self.contradicted.values())
+        gap = Estimate.undefined(rates.gaps["fpr"].tier, reason)
+        return Rates(by_group, {**rates.gaps, "fpr": gap})
+
+
+def know_label_frequency(
+    scores: Rows, label_frequency: Any, class_prior: Any, X: Any
+) -> Knowledge:
+    """Label frequency by group, with the range that an audit must consider.
+
+    A value that the user gave for a group stands for certain; one number for several
+    groups does not, unless it is 1: its range, like that of an estimate, starts at the
+    lower bound of the group's own data and ends at 1.
+    """
+    bound = {
+        key: _own_bound(scores, number) for number, key in enumerate(scores.groups)
+    }
+    given = _given(scores, label_frequency, class_prior, X)
+    pooled = (
+        len(given) > 1
+        and class_prior is None
+        and not isinstance(label_frequency, Mapping)
+        and all(value.method == "known" for value in given.values())
+        and any(value.estimate < 1 for value in given.values())
+    )
+    known, contradicted = {}, {}
+    for key, value in given.items():
+        from_user = value.method == "known" or is_prior(value)
+        if from_user and bound[key] > value.high:
+            contradicted[key] = _contradiction(key, value, bound[key])
+        if from_user and not pooled:
+            known[key] = value
+        else:
+            # Of a pooled estimate the bound of all groups is no bound for each.
+            low = min(value.low, bound[key]) if not pooled else bound[key]
+            at = max(value.estimate, low)
+            known[key] = replace(value, estimate=at, low=low, high=1.0)
+    return Knowledge(known, bound, contradicted, pooled)
+
+
+def _given(
+    scores: Rows, label_frequency: Any, class_prior: Any, X: Any
+) -> dict[Hashable, LabelFrequency]:
+    if isinstance(label_frequency, Mapping) and all(
+        isinstance(value, LabelFrequency) for value in label_frequency.values()
+    ):
+        missing = [key for key in scores.groups if key not in label_frequency]
+        if missing:
+            raise ValueError(f"label_frequency has no value for groups {missing!r}.")
+        return {key: label_frequency[key] for key in scores.groups}
+    with warnings.catch_warnings():
+        # They are among the warnings of the audit.
+        warnings.simplefilter("ignore", LabelFrequencyWarning)
+        return resolve_label_frequency(
+            label_frequency, class_prior, scores, X=X, random_state=0
+        )
+
+
+def _own_bound(scores: Rows, number: int) -> float:
+    top = group_top_sets(scores, number)
+    return label_frequency_bound(top.accepted, top.labeled, n_effective=top.n_effective)
+
+
+def _contradiction(key: Hashable, value: LabelFrequency, bound: float) -> str:
+    what = "class prior" if is_prior(value) else "label frequency"
+    remedy = "smaller" if is_prior(value) else "larger"
+    return (
+        f"the data contradict the {what} given for group {key!r}: more than {bound:.3g}"
+        f" of its highest scores are labeled (95% confidence), but at most "
+        f"{value.high:.3g} of its positives would be; give a {remedy} one"
+    )

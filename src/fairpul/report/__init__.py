@@ -1,0 +1,1 @@
+"""Audits and rules as text and pages."""

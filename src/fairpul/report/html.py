@@ -1,0 +1,145 @@
+"""The page: one self-contained HTML text made of numbers that were computed before.
+
+It loads nothing: styles, figures and the scripts of the explorer are inside, and a
+content security policy forbids the rest. All text is escaped.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairpul.findings import extremes, group_name
+from fairpul.report import charts
+from fairpul.report.exhibits import Exhibits
+from fairpul.report.explorer_view import explorer_view
+from fairpul.report.tables import (
+    assumptions,
+    break_evens,
+    gap_rows,
+    lottery,
+    rate_rows,
+    rule_rows,
+)
+from fairpul.report.words import headline, sentences
+
+_TITLE = "An audit of decisions by group"
+_LIBRARIES = ("fairpul", "numpy", "scipy", "scikit-learn", "altair")
+
+
+def to_html(
+    data: Exhibits,
+    *,
+    title: str | None = None,
+    date: str | None = None,
+    source: str | None = None,
+    fingerprint: str | None = None,
+) -> str:
+    """Write the page; the same arguments and library versions give the same bytes.
+
+    Parameters
+    ----------
+    data : Exhibits
+        As :func:`fairpul.report.exhibits.exhibits` returns them.
+    title, date, source, fingerprint : str, optional
+        Printed as they are; what is not given is left out.
+
+    Returns
+    -------
+    str
+        HTML without any reference to another file or address.
+    """
+    audit = data.audit
+    page = _environment().get_template("page.html.j2")
+    return page.render(
+        title=title or _TITLE,
+        headline=headline(audit),
+        sentences=sentences(audit),
+        warnings=audit.warnings,
+        level=f"{audit.level:.0%}",
+        date=date,
+        source=source,
+        fingerprint=fingerprint,
+        sizes=[
+            (group_name(key), f"{n:,}", f"{m:,}") for key, (n, m) in data.sizes.items()
+        ],
+        several=len(audit.rates) > 1,
+        names=[group_name(key) for key in audit.rates],
+        rates=rate_rows(audit),
+        gaps=gap_rows(audit),
+        figures=_figures(data),
+        explorer=None if data.explorer is None else _explorer(data),
+        break_evens=break_evens(audit),
+        assumptions=assumptions(audit),
+        lottery=lottery(data),
+        rule=rule_rows(data),
+        rule_audited=data.rule_audited,
+        rule_json=None if data.rule is None else data.rule.to_json(),
+        versions=[(name, version(name)) for name in _LIBRARIES],
+        swatches=_swatches(len(audit.rates)),
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("fairpul.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _figures(data: Exhibits) -> dict[str, Any]:
+    """Figures by name; those for which there are no numbers are left out."""
+    figures: dict[str, Any] = {}
+    if data.curves:
+        figures["curves"] = Markup(charts.to_svg(charts.operating_curves(data)))
+        figures["scores"] = [
+            (
+                group_name(key),
+                Markup(
+                    charts.to_svg(
+                        charts.score_distribution(group_name(key), number, values)
+                    )
+                ),
+            )
+            for number, (key, values) in enumerate(data.distributions.items())
+        ]
+    if len(data.frontier) > 1:
+        figures["frontier"] = Markup(charts.to_svg(charts.frontier_curve(data)))
+        figures["frontier_rows"] = [
+            (f"{100 * row['gap']:.1f}", f"{100 * row['recall']:.1f}%")
+            for row in data.frontier[:: max(1, len(data.frontier) // 5)]
+        ]
+    if extremes(data.audit.rates, "tpr") is not None:
+        figures["hidden_gap"] = Markup(charts.to_svg(charts.hidden_gap_band(data)))
+    return figures
+
+
+def _explorer(data: Exhibits) -> dict[str, Any]:
+    assert_explorer: Any = data.explorer
+    view = explorer_view(assert_explorer, [group_name(key) for key in data.audit.rates])
+    return view | {
+        "json": Markup(_script_json(view["data"])),
+        # A closing tag inside a string of the libraries would end the script.
+        "libraries": Markup(
+            vl_convert.javascript_bundle().replace("</script", "<\\/script")
+        ),
+    }
+
+
+def _script_json(value: Any) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _swatches(n_groups: int) -> list[str]:
+    """Class of each group's color and shape."""
+    return [f"g{number % charts.N_COLORS}" for number in range(n_groups)]

@@ -1,0 +1,94 @@
+(function () {
+  "use strict";
+  const data = JSON.parse(document.getElementById("explorer-data").textContent);
+  const form = document.getElementById("controls");
+  const rows = document.getElementById("explorer-rows");
+  const says = document.getElementById("explorer-says");
+  const sliders = ["recall", "capacity", "tolerance", "bias"];
+  let view = null;
+
+  const percent = (value) => (100 * value).toFixed(1) + "%";
+  const points = (value) => (100 * value).toFixed(1);
+  const range = (ends) => ends[0] === null ? "–"
+    : percent(ends[0]) + " (" + points(ends[1]) + " to " + points(ends[2]) + ")";
+
+  function state() {
+    const at = (id) => Number(document.getElementById(id).value);
+    const wish = form.elements.wish.value;
+    const key = [wish, at(wish), at("tolerance")].join("|");
+    return { wish: wish, bias: at("bias"), cell: data.cells[key] };
+  }
+
+  function label() {
+    for (const id of sliders) {
+      const slider = document.getElementById(id);
+      const text = data.controls[id][Number(slider.value)];
+      document.getElementById(id + "-value").textContent = text;
+      slider.setAttribute("aria-valuetext", text);
+    }
+  }
+
+  function cellOf(kind, text) {
+    const element = document.createElement(kind);
+    element.textContent = text;
+    if (kind === "th") { element.scope = "row"; }
+    return element;
+  }
+
+  function showTable(now) {
+    rows.replaceChildren(...now.cell.groups.map((group, i) => {
+      const row = document.createElement("tr");
+      row.append(cellOf("th", data.groups[i]), cellOf("td", group.cut),
+        cellOf("td", range(group.tpr)), cellOf("td", range(group.selected)));
+      return row;
+    }));
+  }
+
+  function showWords(now) {
+    const gap = now.cell.gap[now.bias];
+    const open = now.cell.open[now.bias];
+    says.textContent = percent(now.cell.total) + " of everybody are selected. The gap " +
+      "in true positive rates lies between " + points(Math.max(0, gap[1])) + " and " +
+      points(gap[2]) + " percentage points" +
+      (now.bias > 0 ? " with the bias granted. " : ". ") +
+      (open ? "Not determined: " + open + "." : "Its sign is determined.");
+  }
+
+  function figureRows(now) {
+    const listed = [];
+    now.cell.groups.forEach((group, i) => {
+      listed.push({ measure: "True positive rate", group: data.groups[i],
+        value: group.tpr[0], low: group.tpr[1], high: group.tpr[2],
+        wide_low: group.shifted[now.bias][0], wide_high: group.shifted[now.bias][1] });
+      listed.push({ measure: "Share selected", group: data.groups[i],
+        value: group.selected[0], low: group.selected[1], high: group.selected[2],
+        wide_low: group.selected[1], wide_high: group.selected[2] });
+    });
+    return listed;
+  }
+
+  function show() {
+    const now = state();
+    for (const wish of ["recall", "capacity"]) {
+      document.getElementById(wish).closest(".control").hidden = wish !== now.wish;
+    }
+    label();
+    showTable(now);
+    showWords(now);
+    if (view) { view.data("rows", figureRows(now)).run(); }
+  }
+
+  form.addEventListener("input", show);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  const spec = data.spec;
+  spec.datasets = { rows: figureRows(state()) };
+  vegaEmbed("#explorer-figure", spec, { actions: false, renderer: "svg", tooltip: false })
+    .then((embedded) => {
+      view = embedded.view;
+      const svg = document.querySelector("#explorer-figure svg");
+      svg.setAttribute("aria-hidden", "true");
+      show();
+      document.documentElement.dataset.explorer = "ready";
+    });
+  show();
+})();

@@ -1,0 +1,153 @@
+"""The finding of an audit in plain words: what the labels show, and what they leave open.
+
+Sentences are made of numbers of the audit alone. They speak of gaps and intervals, and
+promise nothing beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fairpul.estimate import Estimate
+from fairpul.findings import extremes, group_name
+
+if TYPE_CHECKING:
+    from fairpul.audit import Audit
+
+RATE_NAMES = {
+    "tpr": "True positive rate (recall)",
+    "fpr": "False positive rate",
+    "selection_rate": "Selection rate",
+    "ppv": "Positive predictive value",
+    "prevalence": "Prevalence",
+}
+RATE_MEANINGS = {
+    "tpr": "share of the positives who are selected",
+    "fpr": "share of the negatives who are selected",
+    "selection_rate": "share of everybody who is selected",
+    "ppv": "share of the selected who are positive",
+    "prevalence": "share of everybody who is positive",
+}
+TIER_WORDS = {
+    "c-free": "from the labels alone",
+    "label frequency": "needs the share of positives that is labeled",
+    "prior": "needs the prevalence that was given",
+}
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """Write a share in percent; an en dash where it is undefined.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.5, 0)
+    ('12.3%', '50%')
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}%"
+
+
+def points(value: float) -> str:
+    """Write a difference of shares in percentage points, without the unit."""
+    return "–" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def interval(value: Estimate) -> str:
+    """Write the interval of a share in percent."""
+    if math.isnan(value.low) or math.isnan(value.high):
+        return "–"
+    return f"{100 * value.low:.1f} to {100 * value.high:.1f}%"
+
+
+def headline(audit: Audit) -> str:
+    """One sentence: the finding on the gap in recall."""
+    pair = extremes(audit.rates, "tpr")
+    if len(audit.rates) < 2:
+        (key,) = audit.rates
+        tpr = audit.rates[key]["tpr"]
+        return f"{percent(tpr.estimate, 0)} of the positives are selected."
+    if pair is None:
+        return "The labels do not show how recall differs between the groups."
+    high, low = pair
+    gap = audit.gaps["tpr"]
+    if gap.low <= 0:
+        return (
+            "The labels do not settle whether recall differs between the groups: the "
+            f"gap may be nil, or as large as {points(gap.high)} percentage points."
+        )
+    per_hundred = [round(100 * audit.rates[key]["tpr"].estimate) for key in pair]
+    return (
+        f"Of 100 positives, {per_hundred[0]} are found in group {group_name(high)} and "
+        f"{per_hundred[1]} in group {group_name(low)}."
+    )
+
+
+def sentences(audit: Audit) -> list[str]:
+    """A few sentences below the headline: interval, robustness, false positives."""
+    if extremes(audit.rates, "tpr") is None:
+        return [_false_positives(audit)]
+    return [_interval_of_gap(audit), *_robustness(audit), _false_positives(audit)]
+
+
+def _interval_of_gap(audit: Audit) -> str:
+    gap = audit.gaps["tpr"]
+    among = "" if len(audit.rates) == 2 else ", largest minus smallest group,"
+    text = (
+        f"The gap in true positive rates{among} is {points(gap.estimate)} percentage "
+        f"points, with a {audit.level:.0%} interval from {points(gap.low)} to "
+        f"{points(gap.high)}."
+    )
+    if audit.tuned:
+        text += (
+            " The rule was tuned on these very rows, so the gap here is small by "
+            "construction; the interval allows for that."
+        )
+    return text
+
+
+def _robustness(audit: Audit) -> list[str]:
+    bias = audit.sensitivity.get("labeling_bias")
+    if bias is None or audit.gaps["tpr"].low <= 0 or math.isnan(bias.low):
+        return []
+    if bias.low <= 1.02:
+        return [
+            "A slight tendency to label selected positives more often than others, in "
+            "one group only, could explain the gap away."
+        ]
+    return [
+        "This rests on labels that stand for all positives of their group. It would "
+        "take a labeling bias of at least "
+        f"{bias.low:.1f} to 1 (best guess {bias.estimate:.1f}) in one group to explain "
+        "the gap away: labeled positives would have to be selected that many times "
+        "more readily, in odds, than unlabeled ones."
+    ]
+
+
+def _false_positives(audit: Audit) -> str:
+    gap = audit.gaps["fpr"]
+    if len(audit.rates) < 2:
+        return "With one group there is no gap."
+    if math.isnan(gap.estimate):
+        return f"The gap in false positive rates is unknown: {gap.reason}."
+    assumed = (
+        "given the prevalence entered"
+        if gap.tier == "prior"
+        else "over every share of labeled positives that the data allow"
+    )
+    if gap.low <= 0:
+        return (
+            f"Whether false positive rates differ is not determined: {assumed}, their "
+            f"gap lies between {points(max(0.0, gap.low))} and {points(gap.high)} "
+            "percentage points."
+        )
+    return (
+        f"False positive rates differ by {points(gap.low)} to {points(gap.high)} "
+        f"percentage points, {assumed}."
+    )
+
+
+def tiers(audit: Audit) -> Mapping[str, str]:
+    """What each rate leans on, by its name."""
+    first = next(iter(audit.rates.values()))
+    return {name: TIER_WORDS[rate.tier] for name, rate in first.items()}
