@@ -238,15 +238,13 @@ def verify_decisions(folder, engine, expected):
         raise SystemExit(f"{engine} decides {(~seen).sum()} rows differently")
 
 
-def solve(folder):
-    """Rule with a lottery from the first engine's counts; the bins a refined one needs."""
+def solve(folder, engine):
+    """Fit a rule with a lottery on an engine's counts; keep it and the refined bins."""
     asked = []
 
     def count(refine):
         asked.append(refine)
-        return GroupCounts.from_batches(
-            batches(folder / "rows"), **COLUMNS, refine=refine
-        )
+        return GroupCounts.from_frame(frame, **COLUMNS, refine=refine)
 
     def fit(counts):
         return fit_rule(
@@ -256,13 +254,19 @@ def solve(folder):
             random_state=0,
         )
 
-    start = time.perf_counter()
-    first = fit(count({}))
-    refined = refine_rule(count, fit)
+    with cluster_of(engine):
+        frame = open_frame(engine, folder / "rows")
+        start = time.perf_counter()
+        first = fit(count({}))
+        once = time.perf_counter()
+        refined = refine_rule(count, fit)
+        end = time.perf_counter()
     print(
-        f"solved: objective {first.objective_value:.8f} from counts, "
-        f"{refined.rule.objective_value:.8f} after {refined.passes} passes, certificate "
-        f"{refined.rule.certificate:.1e}; {time.perf_counter() - start:.0f} s in NumPy"
+        f"solved on {engine}: objective {first.objective_value:.8f} from counts "
+        f"({once - start:.1f} s), {refined.rule.objective_value:.8f} refined in "
+        f"{refined.passes} passes ({end - once:.1f} s), certificate "
+        f"{refined.rule.certificate:.1e}, {len(refined.counts.bin)} cells",
+        flush=True,
     )
     (folder / "rule.json").write_text(refined.rule.to_json())
     (folder / "refine.json").write_text(json.dumps(list(asked[-1].items())))
@@ -282,7 +286,7 @@ def main():
         run_step(*options.step, folder)
         return
     write_rows(folder / "rows", options.rows)
-    solve(folder)
+    solve(folder, options.engines[0])
     refine = dict(json.loads((folder / "refine.json").read_text()))
     rule = DecisionRule.from_json((folder / "rule.json").read_text())
     rows = []

@@ -54,10 +54,6 @@ def base_model(name: str, dataset: str, seed: int, C: float = 1.0) -> Any:
             HIDDEN_LAYERS[dataset],
             alpha=_WEIGHT_DECAY,
             learning_rate_init=_LEARNING_RATE,
-            # The paper gives no number of epochs; scikit-learn's 200 end in warnings.
-            max_iter=200,
-            early_stopping=False,
-            tol=1e-3,
             random_state=seed,
         )
     return PlattSVM(plain_model(name, dataset, seed))

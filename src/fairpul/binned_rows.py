@@ -17,6 +17,7 @@ from fairpul.ranked_rows import (
     corners,
     hull_of,
     joined_points,
+    labeled_up_to,
     rank_batches,
     rank_rows,
 )
@@ -140,12 +141,14 @@ class BinnedRows:
         at = corners(ranked, ends)
         # Counts at a row: those at the end of its bin without the rows in between.
         run = np.searchsorted(ends, at)
-        hits = np.cumsum(ranked.labeled, dtype=np.int64)
+        below = labeled_up_to(ranked.labeled, ends)[run] - labeled_up_to(
+            ranked.labeled, at
+        )
         found = _Candidates(
             at,
             bins.group[which[run]],
             bins.accepted[which[run]] - (ends[run] - at),
-            bins.labeled[which[run]] - (hits[ends[run]] - hits[at]),
+            bins.labeled[which[run]] - below,
         )
         found = found.joined(bins.candidates(tied.positions)).joined(bins.everybody())
 
@@ -176,7 +179,7 @@ class BinnedRows:
         chosen = np.concatenate(rows)
         ranked = rank_rows(score[chosen], labeled[chosen], codes[chosen], len(hulls))
         return [
-            joined_points(hull, first, ranked, number)
+            joined_points(hull, first, ranked, *ranked.bounds[number : number + 2])
             for number, (hull, (first, _)) in enumerate(pairs)
         ]
 

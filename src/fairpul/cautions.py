@@ -11,6 +11,7 @@ from fairpul.diagnostics import recognizes_positives
 from fairpul.estimate import Estimate
 from fairpul.findings import extremes, group_name
 from fairpul.knowledge import Knowledge
+from fairpul.measures import is_prior
 from fairpul.ranges import FEWEST_LABELED
 from fairpul.rates import Rates
 from fairpul.tally import Tally
@@ -148,7 +149,8 @@ def _label_frequency(known: Knowledge, checks: Checks) -> Iterator[str]:
 
 def _all_given(known: Knowledge) -> bool:
     return not known.pooled and all(
-        value.method in ("known", "prior") for value in known.label_frequency.values()
+        value.method == "known" or is_prior(value)
+        for value in known.label_frequency.values()
     )
 
 

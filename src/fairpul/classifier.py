@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -254,7 +256,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             random_state=salt_seed,
         )
         self._posterior = self._posterior_steps(scores)
-        self._scores, self._audit = scores, None
+        self._scores = scores
+        self._audit: Audit | None = None
 
     def _fit_paper(
         self, X: Any, labeled: NDArray[np.bool_], group: Any, training: dict[str, Any]
@@ -283,7 +286,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         to keep it.
         """
         check_is_fitted(self)
-        if getattr(self, "_audit", None) is None:
+        found: Audit | None = getattr(self, "_audit", None)
+        if found is None:
             if not hasattr(self, "_scores"):
                 raise AttributeError(
                     "audit_ needs the out-of-fold scores, which neither a pickle nor "
@@ -291,14 +295,13 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 )
             # One number for all groups is doubted; as a dict it would be believed.
             one_for_all = isinstance(self.label_frequency, Real)
-            self._audit = audit(
+            found = self._audit = audit(
                 self._scores,
                 rule=self.rule_,
                 label_frequency=(
                     self.label_frequency if one_for_all else self.label_frequency_
                 ),
             )
-        found: Audit = self._audit
         return found
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fairpul.binned_rows import BinnedRows
 from fairpul.operating_points import OperatingPoints, sorted_points
 from fairpul.ranked_rows import (
     RankedRows,
+    joined_points,
     rank_rows,
     ranked_hulls,
     ranked_points,
@@ -117,14 +118,27 @@ class GroupScores:
         """
         if isinstance(self._order, BinnedRows):
             return self._order.between(hulls, ends)
+        pairs = list(enumerate(zip(hulls, ends, strict=True)))
+        if isinstance(self._order, RankedRows):
+            starts, rows = self._order.bounds, self._order
+            return [
+                joined_points(
+                    hull,
+                    first,
+                    rows,
+                    starts[number] + hull.accepted[first],
+                    starts[number] + hull.accepted[last],
+                )
+                for number, (hull, (first, last)) in pairs
+            ]
         found = []
-        for number, (hull, (first, last)) in enumerate(zip(hulls, ends, strict=True)):
+        for number, (hull, (first, last)) in pairs:
             points = self.points(number)
             start, stop = np.searchsorted(-points.cut, -hull.cut[[first, last]])
-            chosen = [*range(start, stop + 1)]
+            chosen = points[start : stop + 1]
             if stop < len(points) - 1:
-                chosen.append(len(points) - 1)
-            found.append(points[chosen])
+                chosen = chosen.joined(points[-1:])
+            found.append(chosen)
         return found
 
     @cached_property
@@ -159,12 +173,12 @@ class GroupScores:
 
     def _all_points(self, number: int) -> OperatingPoints:
         if isinstance(self._order, RankedRows):
-            return ranked_points(self._order, number)
+            return ranked_points(self._order, *self._order.bounds[number : number + 2])
         rows = self.rows(number)
         score, labeled = self.score[rows], self.labeled[rows]
         if self.sample_weight is None:
             alone = np.zeros(len(rows), dtype=np.intp)
-            return ranked_points(rank_rows(score, labeled, alone, 1), 0)
+            return ranked_points(rank_rows(score, labeled, alone, 1), 0, len(rows))
         return sorted_points(score, labeled, self.sample_weight[rows])
 
     @cached_property

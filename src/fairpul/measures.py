@@ -16,7 +16,7 @@ from fairpul.tally import Tally
 #: The rates of a group.
 RATES = ("tpr", "fpr", "selection_rate", "ppv", "prevalence")
 # Methods of a LabelFrequency that stand for a class prior of the user.
-_PRIOR_METHOD = "class_prior"
+PRIOR_METHOD = "class_prior"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Measured:
 
 def is_prior(known: LabelFrequency | None) -> bool:
     """Whether a label frequency stands for a class prior of the user."""
-    return known is not None and known.method == _PRIOR_METHOD
+    return known is not None and known.method == PRIOR_METHOD
 
 
 def true_positive_rate(group: Tally, level: float) -> Measured:

@@ -11,6 +11,7 @@ import numpy as np
 from fairpul.estimate import Estimate
 from fairpul.label_frequency import LabelFrequency
 from fairpul.measures import (
+    PRIOR_METHOD,
     RATES,
     Measured,
     false_positive_rate,
@@ -101,6 +102,11 @@ def measure_ranges(
         )
         for side in (0, 1)
     ]
+    for number, key in enumerate(groups):
+        if not math.isnan(ends[0]["fpr"][number].estimate.estimate):
+            ends[0]["fpr"][number] = _fpr_at_most_positives(
+                tallies[number], possible[key][0], level
+            )
     for name in ("fpr", "ppv", "prevalence"):
         for number, key in enumerate(groups):
             low, high = possible[key]
@@ -119,6 +125,19 @@ def possible_range(group: Tally, known: LabelFrequency) -> tuple[float, float]:
     least = share if is_prior(known) else min(1.0, _LEAST_ABOVE_SHARE * share)
     low = max(min(known.low, known.estimate), least)
     return low, max(low, known.high)
+
+
+def _fpr_at_most_positives(group: Tally, c: float, level: float) -> Measured:
+    r"""FPR at the lowest label frequency, by the largest prior that it allows.
+
+    Near :math:`\pi = 1` the error of the labeled share has no linear approximation.
+    Its upper end goes into the prior instead, at which the FPR is then taken.
+    """
+    whole = LabelFrequency(1.0, 1.0, 1.0, "known")
+    labeled = prevalence(group, whole, level).estimate
+    least = min(1.0, _LEAST_ABOVE_SHARE * group.labeled_share)
+    c = max(least, c * labeled.estimate / labeled.high)
+    return false_positive_rate(group, LabelFrequency(c, c, c, PRIOR_METHOD), level)
 
 
 def _over(point: Measured, ends: Sequence[Measured], reason: str) -> Measured:

@@ -17,8 +17,10 @@ from fairpul.operating_points import OperatingPoints, on_concave_hulls, with_nob
 _UNSIGNED = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
 
 
+Mask = NDArray[np.bool_]
+
 # Rows packed at a time: their temporaries stay in the cache.
-_CHUNK = 2**14
+_CHUNK = 2**13
 
 
 @dataclass(frozen=True)
@@ -112,15 +114,16 @@ class RankedRows:
         """Scores of the rows at some positions."""
         return self._packing.score(self._keys[positions], self._kind)
 
-    def last_of_ties(self) -> NDArray[np.bool_]:
-        """Whether each row is the last one of its group and score."""
-        last = np.empty(len(self._keys), dtype=bool)
-        one = self._keys.dtype.type(1)
-        for start in range(0, len(last) - 1, _CHUNK):
-            keys = self._keys[start : start + _CHUNK + 1]
-            differing = keys[1:] ^ keys[:-1]
-            np.greater(differing, one, out=last[start : start + len(differing)])
-        last[self.bounds[1:] - 1] = True
+    def last_of_ties(self, start: int = 0, stop: int | None = None) -> Mask:
+        """Whether each of some rows is the last of its group and score among them."""
+        ranked = self._keys[start:stop]
+        last = np.ones(len(ranked), dtype=bool)
+        for first in range(0, len(last) - 1, _CHUNK):
+            keys = ranked[first : first + _CHUNK + 1]
+            differing = keys[1:] ^ keys[:-1]  # in the label's bit alone if tied
+            np.greater(differing, 1, out=last[first : first + len(differing)])
+        if stop is None:
+            last[self.bounds[1:][np.diff(self.bounds) > 0] - 1] = True
         return last
 
 
@@ -244,7 +247,7 @@ def _corners_of_ties(
     ranked: RankedRows, last: NDArray[np.bool_], runs: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     ends = np.flatnonzero(last)
-    hits = _running_sum(ranked.labeled)[ends].astype(np.int64)
+    hits = labeled_up_to(ranked.labeled, ends)
     n, m = np.diff(ends, prepend=-1), np.diff(hits, prepend=0)
     fall = np.sign(m[:-1] * n[1:] - m[1:] * n[:-1])
     keep = np.append((fall > 0) | ((fall == 0) & (m[:-1] > 0)), True)
@@ -252,30 +255,26 @@ def _corners_of_ties(
     return np.asarray(ends[keep])
 
 
-def ranked_points(ranked: RankedRows, number: int) -> OperatingPoints:
-    """All operating points of one group of ranked rows."""
-    start, stop = ranked.bounds[number : number + 2]
-    ends = start + np.flatnonzero(ranked.last_of_ties()[start:stop])
-    hits = _running_sum(ranked.labeled[start:stop])
-    return with_nobody(
-        ranked.score(ends), ends + 1 - start, hits[ends - start].astype(np.int64)
-    )
+def ranked_points(ranked: RankedRows, start: int, stop: int) -> OperatingPoints:
+    """All operating points of ranked rows of one group, as if it had no others."""
+    ends = start + np.flatnonzero(ranked.last_of_ties(start, stop))
+    labeled = labeled_up_to(ranked.labeled[start:stop], ends - start)
+    return with_nobody(ranked.score(ends), ends + 1 - start, labeled)
 
 
 def ranked_hulls(ranked: RankedRows) -> list[OperatingPoints]:
     """Hull of each group of ranked rows; of its flat top only the two ends."""
-    ends = ranked.bounds[1:] - 1
-    at = corners(ranked, ends)
-    hits = _running_sum(ranked.labeled)
+    at = corners(ranked, ranked.bounds[1:] - 1)
     starts = np.searchsorted(at, ranked.bounds[:-1])
-    sizes = np.diff(starts, append=len(at))
-    base = np.append(0, hits[ends[:-1]])
+    ends = np.append(starts[1:], len(at))
+    sizes = ends - starts
+    hits = labeled_up_to(ranked.labeled, at)
+    labeled = hits - np.repeat(np.append(0, hits[starts[1:] - 1]), sizes)
     accepted = at + 1 - np.repeat(ranked.bounds[:-1], sizes)
-    labeled = hits[at].astype(np.int64) - np.repeat(base, sizes)
     on_hull = on_concave_hulls(accepted, labeled, starts)
     return [
         hull_of(ranked.score, at[part], accepted[part], labeled[part], on_hull[part])
-        for part in map(slice, starts, [*starts[1:], len(at)])
+        for part in map(slice, starts, ends)
     ]
 
 
@@ -295,30 +294,23 @@ def hull_of(
 
 
 def joined_points(
-    hull: OperatingPoints, first: int, ranked: RankedRows, number: int
+    hull: OperatingPoints, first: int, ranked: RankedRows, start: int, stop: int
 ) -> OperatingPoints:
     """Operating points from a hull cut down through ranked rows, and everybody."""
-    start, stop = ranked.bounds[number : number + 2]
-    cut, masses = hull.cut[[first]], [hull.accepted[[first]], hull.labeled[[first]]]
+    points = hull[first : first + 1]
     if start < stop:
-        more = ranked_points(ranked, number)[1:]
+        more = ranked_points(ranked, start, stop)[1:]
         # Only the last cut of a group is 0, not the last of some of its rows.
-        lowest = ranked.score([stop - 1])
-        cut = np.concatenate([cut, more.cut[:-1], lowest])
-        masses = [
-            np.append(mass, mass + more_mass)
-            for mass, more_mass in zip(
-                masses, (more.accepted, more.labeled), strict=True
-            )
-        ]
-    if masses[0][-1] == hull.accepted[-1]:
-        cut[-1] = hull.cut[-1]
-        return OperatingPoints(cut, masses[0], masses[1])
-    return OperatingPoints(
-        np.append(cut, hull.cut[-1]),
-        np.append(masses[0], hull.accepted[-1]),
-        np.append(masses[1], hull.labeled[-1]),
-    )
+        more.cut[-1] = ranked.score(slice(stop - 1, stop))[0]
+        below = OperatingPoints(
+            more.cut,
+            more.accepted + points.accepted[0],
+            more.labeled + points.labeled[0],
+        )
+        points = points.joined(below)
+    if points.accepted[-1] == hull.accepted[-1]:
+        points = points[:-1]
+    return points.joined(hull[-1:])
 
 
 def ranked_totals(
@@ -329,7 +321,17 @@ def ranked_totals(
     return np.diff(ranked.bounds), hits
 
 
-def _running_sum(labeled: NDArray[np.uint8]) -> NDArray[Any]:
-    """Labeled rows up to each row, in the narrowest type that holds them."""
-    narrow = len(labeled) <= np.iinfo(np.int32).max
-    return np.cumsum(labeled, dtype=np.int32 if narrow else np.int64)
+def labeled_up_to(
+    labeled: NDArray[np.uint8], positions: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    """Count the labeled rows up to and with each of some rising positions."""
+    counts = np.empty(len(positions), dtype=np.int64)
+    starts = np.arange(0, len(labeled), _CHUNK)
+    parts = np.searchsorted(positions, [*starts, len(labeled)])
+    before = 0
+    for start, first, last in zip(starts, parts[:-1], parts[1:], strict=True):
+        sums = np.cumsum(labeled[start : start + _CHUNK], dtype=np.int64)
+        sums += before
+        counts[first:last] = sums[positions[first:last] - start]
+        before = sums[-1]
+    return counts

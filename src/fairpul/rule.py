@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from fairpul._groups import codes_of, key_from_json, key_to_json
 from fairpul._validation import check_score
 from fairpul.binning import bin_of, check_bins, lower_edge
-from fairpul.cuts import Cuts, acceptance
+from fairpul.cuts import Cuts, acceptance, decided
 from fairpul.draw import (
     accepted_integers,
     draw_by_content,
@@ -137,17 +137,17 @@ class DecisionRule:
         """
         column = check_score(score)
         codes = codes_of(group, self.groups, len(column))
-        probability = acceptance(self._compared(column), codes, self.cuts)
-        decision: NDArray[np.int64] = (probability == 1).astype(np.int64)
-        drawn = np.flatnonzero((probability > 0) & (probability < 1))
+        decision, drawn = decided(self._compared(column), codes, self.cuts)
         if row_id is not None:
             ids = _check_row_id(row_id, len(column))[drawn]
-            accepted = self._draw_by_id(ids, probability[drawn])
+        if not len(drawn):
+            return decision
+        column, codes = column[drawn], codes[drawn]
+        probability = acceptance(self._compared(column), codes, self.cuts)
+        if row_id is not None:
+            decision[drawn] = self._draw_by_id(ids, probability)
         else:
-            accepted = self._draw_by_content(
-                column[drawn], codes[drawn], probability[drawn]
-            )
-        decision[drawn] = accepted
+            decision[drawn] = self._draw_by_content(column, codes, probability)
         return decision
 
     def to_sql(

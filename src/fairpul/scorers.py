@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from fairpul._groups import EVERYBODY, encode_groups
 from fairpul._validation import check_labels, check_weight
@@ -32,10 +33,12 @@ class _PUScorer(BaseEstimator):  # type: ignore[misc]
     an estimator with ``sensitive_columns`` tells the group itself.
     """
 
-    __metadata_request__score: ClassVar = {
-        "sensitive_features": True,
-        "sample_weight": None,
-    }
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask for the group and for sampling weights, where they are passed."""
+        request = MetadataRequest(owner=type(self).__name__)
+        for name in ("sensitive_features", "sample_weight"):
+            request.score.add_request(param=name, alias=True)
+        return request
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Commands of ``fairpul``: each checks its options, reads, calls the library, writes."""
+"""Commands of ``fairpul``: check the options, read, call the library, write."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def decide_file(
 
 
 def _undecided(decided: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """Groups of the rows without a decision, each once with their number."""
+    """Count the groups of rows without a decision, each once."""
     without = decided.filter(pl.col(DECISION) == -1)
     text = [pl.col(name).cast(pl.String).fill_null("(missing)") for name in groups]
     key = pl.concat_str(text, separator="/") if text else pl.lit("all")
@@ -57,9 +57,9 @@ def _why(undecided: pl.DataFrame, rule: DecisionRule, groups: Sequence[str]) -> 
     total = undecided.group_by("group").agg(pl.col("len").sum()).sort("group")
     counts = ", ".join(f"{group!r}: {n}" for group, n in total.rows()[:8])
     return (
-        f"{total['len'].sum()} rows have no decision, by group {counts}. The rule knows "
-        f"the groups {list(rule.groups)!r} and needs a score in [0, 1]; refit it with "
-        "the new groups, or repair these rows."
+        f"{total['len'].sum()} rows have no decision, by group {counts}. The rule "
+        f"knows the groups {list(rule.groups)!r} and needs a score in [0, 1] and, for a "
+        "lottery, a row id. Refit it with the new groups, or repair these rows."
     )
 
 

@@ -16,7 +16,7 @@ from fairpul.cli.files import replacing
 from fairpul.cli.pages import page_of
 from fairpul.cli.printing import print_audit, print_rule
 from fairpul.datasets import SimulatedData, make_underdiagnosed
-from fairpul.report.words import percent, points
+from fairpul.report.words import headline, percent, points
 
 DEMO_ROWS = 8000
 _GROUPS = ("women", "men")
@@ -57,8 +57,8 @@ def run_demo(out: Path, n_rows: int, date: str | None) -> None:
             title="Who is referred? An audit of simulated patients",
             date=date,
             source=(
-                "make_underdiagnosed, simulated patients whose disease is recorded "
-                "less often among women (30%) than among men (70%)"
+                "simulated patients, whose disease is recorded less often among women "
+                "(30%) than among men (70%)"
             ),
         )
         beside.write_text(page, "utf-8")
@@ -67,7 +67,13 @@ def run_demo(out: Path, n_rows: int, date: str | None) -> None:
     decide = rule.decide(everybody.score, population.group)
     show("\n4. THE TRUTH, which only a simulation knows:\n")
     _print_truth(population, everybody.score >= cut, decide == 1)
-    show(f"\nOpen the page: {out}")
+    show("\nTHE FINDING")
+    show(headline(before), style="bold")
+    show(
+        "Separate thresholds with equal recall select as many; what gap is left on new "
+        "patients is above, with its interval."
+    )
+    show(f"Open the page: {out}")
 
 
 def _print_truth(data: SimulatedData, before: np.ndarray, after: np.ndarray) -> None:

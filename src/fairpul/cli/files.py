@@ -72,7 +72,7 @@ def row_count(frames: Sequence[pl.LazyFrame]) -> int:
 def batches(
     paths: Sequence[Path], names: Sequence[str] | None, what: str
 ) -> Iterator[pl.DataFrame]:
-    """Some columns of the rows of all files, a batch at a time, with progress.
+    """Read some columns of all files, a batch at a time, with progress.
 
     None asks for all columns. A file without rows is refused.
     """
@@ -85,7 +85,9 @@ def batches(
         raise ValueError(f"There are no rows in {listed}. Export the data again.")
     with Bar(what, total) as bar:
         for frame in frames:
-            wanted = frame if names is None else frame.select(dict.fromkeys(names))
+            wanted = (
+                frame if names is None else frame.select(list(dict.fromkeys(names)))
+            )
             for batch in wanted.collect_batches(chunk_size=_BATCH, engine="streaming"):
                 yield batch
                 bar.advance(len(batch))

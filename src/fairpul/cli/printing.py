@@ -14,7 +14,7 @@ from fairpul.cli.console import say, show, show_table
 from fairpul.estimate import Estimate
 from fairpul.findings import group_name
 from fairpul.measures import RATES
-from fairpul.report.words import headline, interval, percent, sentences
+from fairpul.report.words import headline, interval, percent, points, sentences
 
 _SHORT = {
     "tpr": "TPR",
@@ -37,7 +37,9 @@ def print_audit(audit: Audit) -> None:
     ]
     if len(audit.rates) > 1:
         gaps = audit.gaps
-        rows.append(["gap", *(_cell(gaps[n]) if n in gaps else "" for n in RATES)])
+        rows.append(
+            ["gap, points", *(_gap(gaps[n]) if n in gaps else "" for n in RATES)]
+        )
     show_table(["group", *(_SHORT[name] for name in RATES)], rows)
     for warning in audit.warnings:
         say(f"note: {warning}", style="yellow")
@@ -60,8 +62,8 @@ def print_rule(rule: DecisionRule) -> None:
     if len(rule.groups) > 1:
         gap = rule.realized.gaps["tpr"]
         show(
-            f"TPR gap {_cell(gap)} on these rows, on which the rule was tuned: audit "
-            "it on rows of its own."
+            f"TPR gap {_gap(gap)} points on these rows, on which the rule was tuned: "
+            "audit it on rows of its own."
         )
     drawn = {key: share for key, share in rule.lottery_share.items() if share > 0}
     for key, share in drawn.items():
@@ -90,3 +92,9 @@ def _cell(value: Estimate) -> str:
     if math.isnan(value.estimate):
         return "-"
     return f"{percent(value.estimate)} ({interval(value)})"
+
+
+def _gap(value: Estimate) -> str:
+    if math.isnan(value.estimate):
+        return "-"
+    return f"{points(value.estimate)} ({points(value.low)} to {points(value.high)})"

@@ -32,6 +32,8 @@ def run(arguments: Sequence[str]) -> int:
         except (KeyboardInterrupt, Abort):
             return _fail("interrupted; no file was written or replaced")
         except TyperException as error:
+            if not error.format_message().strip():  # help was asked for by no arguments
+                return BAD_INPUT
             return _fail(f"{error.format_message()} See: fairpul --help")
         except BrokenPipeError:
             # The reader of a pipe left; nobody is there to be told.

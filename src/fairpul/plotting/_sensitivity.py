@@ -120,7 +120,7 @@ class SensitivityDisplay:
         ax.set_xticks(self.bias, labels=[f"{bias:g}" for bias in self.bias])
         ax.minorticks_off()
         ax.set(
-            xlabel="labeling bias granted in each group (odds, 1 = none)",
+            xlabel="labeling bias granted in each group (ratio, 1 = none)",
             ylabel="true TPR gaps that are possible",
             ylim=(-0.02, None),
         )

@@ -90,7 +90,7 @@ def operating_curves(data: Exhibits) -> Any:
     scale = group_scales(names)
     rows = [row for key, curve in data.curves.items() for row in _curve(key, curve)]
     lines = (
-        alt.Chart(alt.Data(values=rows))
+        _chart(rows)
         .mark_line(strokeWidth=2, interpolate="linear")
         .encode(
             x=_share(alt.X, "q:Q", "Share of the group selected"),
@@ -113,13 +113,13 @@ def _curve(key: Any, curve: Curve) -> list[dict[str, Any]]:
 
 
 def _chosen(data: Exhibits, scale: Mapping[str, Any]) -> Any:
-    """Filled marks for the audited decisions, hollow ones for another rule."""
+    """Draw filled marks for the audited decisions, hollow ones for another rule."""
     rows = [_point(key, rates, "audited") for key, rates in data.audit.rates.items()]
     if data.rule is not None and not data.rule_audited:
         rows += [
             _point(key, data.rule.realized[key], "rule") for key in data.rule.groups
         ]
-    marks = alt.Chart(alt.Data(values=rows)).mark_point(size=110, strokeWidth=2)
+    marks = _chart(rows).mark_point(size=110, strokeWidth=2)
     return marks.encode(
         x=alt.X("q:Q"),
         y=alt.Y("t:Q"),
@@ -154,7 +154,7 @@ def score_distribution(name: str, number: int, values: Distribution) -> Any:
             edges, edges[1:], values.rows, values.labeled, strict=False
         )
     ]
-    base = alt.Chart(alt.Data(values=rows))
+    base = _chart(rows)
     x = _share(alt.X, "from:Q", "Score", domain=(0.0, 1.0))
     everybody = base.mark_bar(color=color, opacity=0.35).encode(
         x=x, x2="to:Q", y=_share(alt.Y, "rows:Q", "Share of rows", domain=None)
@@ -172,7 +172,7 @@ def frontier_curve(data: Exhibits) -> Any:
     spread = max(0.02, max(recalls) - min(recalls))
     low = max(0.0, min(recalls) - spread)
     high = min(1.0, max(recalls) + spread)
-    line = alt.Chart(alt.Data(values=rows)).mark_line(
+    line = _chart(rows).mark_line(
         color="var(--accent)",
         strokeWidth=2.2,
         point=alt.OverlayMarkDef(color="var(--accent)", size=28),
@@ -191,7 +191,7 @@ def hidden_gap_band(data: Exhibits) -> Any:
         {"bias": float(bias), "low": value.low, "high": value.high}
         for bias, value in hidden.items()
     ]
-    base = alt.Chart(alt.Data(values=rows))
+    base = _chart(rows)
     x = alt.X(
         "bias:Q",
         scale=alt.Scale(type="log", domain=[1, rows[-1]["bias"]]),
@@ -209,11 +209,17 @@ def hidden_gap_band(data: Exhibits) -> Any:
         for end in ("low:Q", "high:Q")
     ]
     middle = (
-        alt.Chart(alt.Data(values=[{"gap": gap.estimate}]))
+        _chart([{"gap": gap.estimate}])
         .mark_rule(color="var(--ink)", strokeDash=[4, 3])
         .encode(y="gap:Q")
     )
     return alt.layer(band, *edges, middle).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _chart(rows: list[dict[str, Any]]) -> Any:
+    """Start a chart of inline rows."""
+    inline: Any = alt.Data  # whose signature altair leaves untyped
+    return alt.Chart(inline(values=rows))
 
 
 def _share(

@@ -9,12 +9,13 @@ import altair as alt
 
 from fairpul.report.charts import group_scales, styled
 from fairpul.report.explorer import Explorer
+from fairpul.report.words import MISSING
 
 _NO_LIMIT = "no limit"
 
 
 def explorer_view(explorer: Explorer, order: Sequence[str]) -> dict[str, Any]:
-    """Controls, data and first state of the explorer.
+    """Lay out controls, data and first state of the explorer.
 
     ``data`` goes into the page as JSON: every state is looked up in it, by the
     positions of the controls.
@@ -60,7 +61,7 @@ def _first(explorer: Explorer, key: str) -> list[dict[str, str]]:
 
 def _range(ends: Sequence[float | None]) -> str:
     if any(value is None for value in ends):
-        return "–"
+        return MISSING
     middle, low, high = (100 * float(value or 0) for value in ends)
     return f"{middle:.1f}% ({low:.1f} to {high:.1f})"
 

@@ -96,8 +96,9 @@ def _environment() -> Environment:
 
 
 def _figures(data: Exhibits) -> dict[str, Any]:
-    """Figures by name; those for which there are no numbers are left out."""
-    figures: dict[str, Any] = {}
+    """Figures by name; None where there are no numbers."""
+    names = ("curves", "scores", "frontier", "frontier_rows", "hidden_gap")
+    figures: dict[str, Any] = dict.fromkeys(names)
     if data.curves:
         figures["curves"] = Markup(charts.to_svg(charts.operating_curves(data)))
         figures["scores"] = [
@@ -129,7 +130,7 @@ def _explorer(data: Exhibits) -> dict[str, Any]:
         "json": Markup(_script_json(view["data"])),
         # A closing tag inside a string of the libraries would end the script.
         "libraries": Markup(
-            vl_convert.javascript_bundle().replace("</script", "<\\/script")
+            vl_convert.javascript_bundle(None).replace("</script", "<\\/script")
         ),
     }
 

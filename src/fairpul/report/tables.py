@@ -13,6 +13,7 @@ from fairpul.measures import RATES
 from fairpul.report.exhibits import Exhibits
 from fairpul.report.explorer import cut_text
 from fairpul.report.words import (
+    MISSING,
     RATE_MEANINGS,
     RATE_NAMES,
     TIER_WORDS,
@@ -118,7 +119,7 @@ def break_evens(audit: Audit) -> list[dict[str, str]]:
                 "value": percent(value.estimate),
                 "range": f"at least {percent(min(value.low, value.estimate))}"
                 if not math.isnan(value.low)
-                else "–",
+                else MISSING,
                 "reason": value.reason or "",
             }
         )
@@ -130,7 +131,7 @@ def break_evens(audit: Audit) -> list[dict[str, str]]:
                     f"{group_name(key)} at which false positive rates would be equal"
                 ),
                 "value": percent(value.estimate),
-                "range": "–",
+                "range": MISSING,
                 "reason": value.reason or "",
             }
         )
@@ -138,7 +139,7 @@ def break_evens(audit: Audit) -> list[dict[str, str]]:
 
 
 def assumptions(audit: Audit) -> list[dict[str, Any]]:
-    """Checks of what the numbers lean on, one block per check."""
+    """List the checks of what the numbers lean on, one block per check."""
     blocks = [
         {"name": name, "rows": _check_rows(audit.checks[key])}
         for key, name in _CHECK_NAMES.items()
@@ -160,7 +161,7 @@ def _check_rows(values: Mapping[Any, Estimate]) -> list[dict[str, str]]:
         {
             "group": group_name(key),
             "value": _plain(value.estimate),
-            "range": "–"
+            "range": MISSING
             if math.isnan(value.low) or math.isnan(value.high)
             else f"{_plain(value.low)} to {_plain(value.high)}",
             "reason": value.reason or "",
@@ -171,12 +172,12 @@ def _check_rows(values: Mapping[Any, Estimate]) -> list[dict[str, str]]:
 
 def _plain(value: float) -> str:
     if math.isnan(value):
-        return "–"
+        return MISSING
     return "under 0.001" if 0 < value < 0.001 else f"{value:.3f}"
 
 
 def lottery(data: Exhibits) -> list[str]:
-    """What a lottery means here and whom it touches, in sentences."""
+    """Say what a lottery means here and whom it touches."""
     rule = data.rule
     if rule is None:
         return []

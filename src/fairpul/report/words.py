@@ -1,4 +1,4 @@
-"""The finding of an audit in plain words: what the labels show, and what they leave open.
+"""The finding of an audit in plain words: what the labels show, what they leave open.
 
 Sentences are made of numbers of the audit alone. They speak of gaps and intervals, and
 promise nothing beyond.
@@ -7,7 +7,6 @@ promise nothing beyond.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fairpul.estimate import Estimate
@@ -30,6 +29,9 @@ RATE_MEANINGS = {
     "ppv": "share of the selected who are positive",
     "prevalence": "share of everybody who is positive",
 }
+#: In place of a number that is undefined.
+MISSING = "\N{EN DASH}"
+
 TIER_WORDS = {
     "c-free": "from the labels alone",
     "label frequency": "needs the share of positives that is labeled",
@@ -38,25 +40,25 @@ TIER_WORDS = {
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Write a share in percent; an en dash where it is undefined.
+    """Write a share in percent; a dash where it is undefined.
 
     Examples
     --------
     >>> percent(0.1234), percent(0.5, 0)
     ('12.3%', '50%')
     """
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}%"
+    return MISSING if math.isnan(value) else f"{100 * value:.{digits}f}%"
 
 
 def points(value: float) -> str:
     """Write a difference of shares in percentage points, without the unit."""
-    return "–" if math.isnan(value) else f"{100 * value:.1f}"
+    return MISSING if math.isnan(value) else f"{100 * value:.1f}"
 
 
 def interval(value: Estimate) -> str:
     """Write the interval of a share in percent."""
     if math.isnan(value.low) or math.isnan(value.high):
-        return "–"
+        return MISSING
     return f"{100 * value.low:.1f} to {100 * value.high:.1f}%"
 
 
@@ -84,7 +86,7 @@ def headline(audit: Audit) -> str:
 
 
 def sentences(audit: Audit) -> list[str]:
-    """A few sentences below the headline: interval, robustness, false positives."""
+    """Write the sentences below the headline: interval, robustness, false positives."""
     if extremes(audit.rates, "tpr") is None:
         return [_false_positives(audit)]
     return [_interval_of_gap(audit), *_robustness(audit), _false_positives(audit)]
@@ -145,9 +147,3 @@ def _false_positives(audit: Audit) -> str:
         f"False positive rates differ by {points(gap.low)} to {points(gap.high)} "
         f"percentage points, {assumed}."
     )
-
-
-def tiers(audit: Audit) -> Mapping[str, str]:
-    """What each rate leans on, by its name."""
-    first = next(iter(audit.rates.values()))
-    return {name: TIER_WORDS[rate.tier] for name, rate in first.items()}

@@ -17,13 +17,13 @@ __all__ = ["GroupHull", "Program", "Solution", "make_program", "solve"]
 def solve(program: Program, objective: Objective) -> Solution:
     """Best mixture of every group's cuts; raises where no rule satisfies all.
 
-    The cost-optimal rules without constraint and with equal opportunity or equalized
-    odds at tolerance 0 are found by a search along one axis, all others by an LP.
+    The cost-optimal rules without constraint, with equal opportunity and equalized odds
+    (this at tolerance 0) are found by a search along one axis, all others by an LP.
     """
     if isinstance(objective, MinimumCost):
         if not program.tolerance:
             return solve_unconstrained(program, objective)
-        if program.tolerance == {"tpr": 0.0}:
+        if list(program.tolerance) == ["tpr"]:
             return solve_equal_opportunity(program, objective)
         if program.tolerance == {"tpr": 0.0, "fpr": 0.0}:
             return solve_equalized_odds(program, objective)

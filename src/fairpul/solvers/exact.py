@@ -39,37 +39,54 @@ def solve_unconstrained(program: Program, cost: MinimumCost) -> Solution:
 
 
 def solve_equal_opportunity(program: Program, cost: MinimumCost) -> Solution:
-    r"""Least cost with one common TPR.
+    r"""Least cost with TPRs in one interval as wide as the tolerance.
 
     Notes
     -----
     With :math:`Q_s(b)` the selection rate on the hull at TPR :math:`b`, the cost
-    :math:`c_{FP} \sum_s p_s Q_s(b) - (c_{FN} + c_{FP})\,\pi\, b` is convex and
-    piecewise linear in :math:`b`, so its minimum is at a hull cut of some group.
-    Of equal minima the largest TPR is taken.
+    :math:`f_s(b) = c_{FP}\, p_s Q_s(b) - (c_{FN} + c_{FP})\, p_s \pi_s b` is convex and
+    piecewise linear, so over the lower end :math:`u` of the interval the least
+    :math:`\sum_s f_s(b_s)`, each :math:`b_s` as near to the best of its group as
+    :math:`[u, u + \epsilon]` allows, is at a hull cut of some group or
+    :math:`\epsilon` below one. Of equal minima the largest TPR is taken.
     """
+    width = program.tolerance["tpr"]
     chains = [_up_to_full_tpr(hull) for hull in program.hulls]
-    levels = np.unique(np.concatenate([tpr for tpr, _ in chains]))
     gain = (cost.false_negative + cost.false_positive) * _positives(program)
-    spent = sum(
-        cost.false_positive * hull.share * np.interp(levels, *chain)
-        for hull, chain in zip(program.hulls, chains, strict=True)
+    slack = _ROUNDING * max(1.0, gain)
+    curves = [
+        (t, program.tpr_cost[s] * t + program.selection_cost[s] * q)
+        for s, (t, q) in enumerate(chains)
+    ]
+    best = np.array([_last_minimum(*curve, slack) for curve in curves])
+    knots = np.concatenate([t for t, _ in chains])
+    if width:
+        knots = np.concatenate([knots, np.maximum(knots - width, 0.0)])
+    knots = np.unique(knots)
+    losses = sum(
+        np.interp(np.clip(b, knots, knots + width), *curve)
+        for b, curve in zip(best, curves, strict=True)
     )
-    losses = spent - gain * levels
-    best = np.flatnonzero(losses <= losses.min() + _ROUNDING * max(1.0, gain))[-1]
-    b = float(levels[best])
-    tpr = np.full(len(chains), b)
-    selection = np.array([np.interp(b, *chain) for chain in chains])
-    price = _prices_at(
-        b,
-        [
-            (t, cost.false_positive * hull.share * q)
-            for hull, (t, q) in zip(program.hulls, chains, strict=True)
-        ],
-        gain,
+    u = float(knots[np.flatnonzero(losses <= losses.min() + slack)[-1]])
+    tpr = np.clip(best, u, min(1.0, u + width))
+    selection = np.array(
+        [np.interp(t, *chain) for t, chain in zip(tpr, chains, strict=True)]
     )
-    bound = lagrangian_bound(program, {"tpr": -program.tpr_cost - price})
+    slopes = np.array(
+        [_slopes_at(t, *curve) for t, curve in zip(tpr, curves, strict=True)]
+    )
+    low, high = slopes.T
+    if width:  # what holds a group at the lower end cannot pull it down, and so on
+        at_low, at_high = tpr <= u, tpr >= u + width
+        low = np.where(at_low, np.maximum(low, 0), np.where(at_high, low, 0))
+        high = np.where(at_low, high, np.where(at_high, np.minimum(high, 0), 0))
+    bound = lagrangian_bound(program, {"tpr": -_prices(low, high, 0.0)})
     return Solution(tpr, selection, program.value(tpr, selection), bound, _ROUNDING)
+
+
+def _last_minimum(x: Array, y: Array, slack: float) -> float:
+    """Argument of the smallest value, the largest of equal ones."""
+    return float(x[np.flatnonzero(y <= y.min() + slack)[-1]])
 
 
 def solve_equalized_odds(program: Program, cost: MinimumCost) -> Solution:
@@ -138,11 +155,8 @@ def _slopes_at(x: float, xs: Array, ys: Array) -> tuple[float, float]:
     return float(before), float(after)
 
 
-def _prices_at(b: float, curves: list[tuple[Array, Array]], total: float) -> Array:
-    """Subgradients of convex curves at ``b`` that sum to ``total`` where possible."""
-    slopes = [_slopes_at(b, *curve) for curve in curves]
-    low = np.array([before for before, _ in slopes])
-    high = np.array([after for _, after in slopes])
+def _prices(low: Array, high: Array, total: float) -> Array:
+    """Subgradients between two ends that sum to ``total`` where possible."""
     if np.isinf(low).any():  # b = 0: every smaller slope is a subgradient too
         low = high - max(0.0, float(high.sum()) - total)
     high = np.where(np.isinf(high), low + max(0.0, total - float(low.sum())), high)

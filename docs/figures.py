@@ -1,0 +1,128 @@
+"""Figures of the pages, drawn from the library at each build."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from fairpul import GroupScores, audit
+from fairpul.datasets import make_underdiagnosed
+from fairpul.label_frequency import LabelFrequencyWarning
+from fairpul.metrics import pu_group_rates
+from fairpul.plotting._style import MUTED, RATE_NAMES, style, tidy
+
+FOLDER = Path(__file__).parent / "_generated"
+THRESHOLD = 0.1
+# From what labels alone show to what they do not.
+ORDER = ("tpr", "selection_rate", "fpr", "ppv", "prevalence")
+COLUMNS = (
+    "Labels alone",
+    "+ an anchor",
+    "+ a prior that you trust",
+)
+
+
+def draw_all() -> None:
+    """Draw every figure into the folder that pages read."""
+    FOLDER.mkdir(exist_ok=True)
+    draw_tiers().savefig(FOLDER / "tiers.svg")
+
+
+def draw_tiers():
+    """What is known of each rate, from left to right with more assumptions."""
+    from matplotlib.figure import Figure
+
+    data, known = make_underdiagnosed(8000, random_state=3), rates_by_tier()
+    names, groups = ORDER, ("f", "m")
+    truth = true_rates(data)
+    figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+    panels = figure.subplots(1, 3, sharey=True)
+    for ax, title, rates in zip(panels, COLUMNS, known, strict=True):
+        for row, name in enumerate(names):
+            for number, key in enumerate(groups):
+                height = -row - 0.16 + 0.32 * (1 - number)
+                draw_known(ax, rates[key][name], height, number)
+                ax.plot(
+                    truth[key][name],
+                    height,
+                    marker="|",
+                    markersize=11,
+                    markeredgewidth=1.6,
+                    color="black",
+                    zorder=5,
+                )
+        tidy(ax)
+        ax.grid(axis="y", visible=False)
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.set(xlim=(-0.02, 1.02), xlabel="rate")
+        ax.axhline(-1.5, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+
+    labels = [RATE_NAMES[name] for name in ORDER]
+    panels[0].set_yticks([-row for row in range(len(ORDER))], labels=labels)
+    panels[0].annotate(
+        "needs no label frequency", (0.98, -1.42), ha="right", fontsize=8
+    )
+    panels[0].annotate(
+        "needs it", (0.98, -1.58), ha="right", va="top", fontsize=8, color=MUTED
+    )
+    handles = [
+        panels[0].plot([], [], color=look.color, marker=look.marker, lw=5, alpha=0.6)[0]
+        for look in map(style, range(2))
+    ]
+    handles.append(panels[0].plot([], [], "|", color="black", ms=11, mew=1.6)[0])
+    figure.legend(
+        handles,
+        ["group f", "group m", "truth (simulated)"],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+    )
+    return figure
+
+
+def draw_known(ax, value, height, number):
+    """Draw an interval as a bar and the estimate as a marker."""
+    look = style(number)
+    ax.hlines(height, value.low, value.high, color=look.color, lw=5, alpha=0.45)
+    ax.plot(value.estimate, height, color=look.color, marker=look.marker, ms=4.5)
+
+
+def rates_by_tier():
+    """Rates of one threshold under three states of knowledge."""
+    data = make_underdiagnosed(8000, random_state=3)
+    scores = GroupScores(data.score, data.labeled, data.group)
+    with warnings.catch_warnings():
+        # The width of the bars is what the warning says.
+        warnings.simplefilter("ignore", LabelFrequencyWarning)
+        alone = audit(scores, threshold=THRESHOLD, X=data.X)
+    estimated = {
+        key: alone.checks["label_frequency"][key].estimate for key in scores.groups
+    }
+    decision = scores.score >= THRESHOLD
+    anchored, prior = (
+        pu_group_rates(
+            data.labeled, decision, sensitive_features=data.group, **assumption
+        )
+        for assumption in (
+            {"label_frequency": estimated},
+            {"class_prior": data.class_prior},
+        )
+    )
+    return alone.rates, anchored, prior
+
+
+def true_rates(data):
+    """Rates against the true classes, which only a simulation knows."""
+    accepted = data.score >= THRESHOLD
+    found = {}
+    for key in ("f", "m"):
+        member = data.group == key
+        positive = member & (data.y_true == 1)
+        found[key] = {
+            "tpr": accepted[positive].mean(),
+            "fpr": accepted[member & (data.y_true == 0)].mean(),
+            "selection_rate": accepted[member].mean(),
+            "ppv": (data.y_true == 1)[member & accepted].mean(),
+            "prevalence": positive.sum() / member.sum(),
+        }
+    return found

@@ -1,0 +1,239 @@
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+COLUMNS = ("--score", "p", "--labeled", "dx", "--group", "sex")
+
+
+def parts(folder):
+    return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("audit", "nope.parquet", *COLUMNS, "--threshold", 0.2), "does not exist"),
+        (("audit", ".", *COLUMNS, "--threshold", 0.2), "is a folder"),
+        (("audit", "scored.parquet", *COLUMNS), "exactly one of --decision"),
+        (
+            ("audit", "scored.parquet", *COLUMNS, "--threshold", 0.2, "--capacity", 1),
+            "got --threshold and --capacity",
+        ),
+        (("audit", "scored.parquet", *COLUMNS, "--threshold", 2), "threshold must lie"),
+        (("audit", "scored.parquet", *COLUMNS, "--threshold", "x"), "Invalid value"),
+        (
+            ("audit", "scored.parquet", "--labeled", "dx", "--threshold", 0.2),
+            "--score is required",
+        ),
+        (
+            ("audit", "scored.parquet", "--labeled", "zz", "--decision", "referred"),
+            "no columns ['zz']",
+        ),
+        (
+            ("audit", "scored.parquet", "--labeled", "sex", "--decision", "referred"),
+            "'sex' must hold numbers",
+        ),
+        (
+            ("audit", "scored.parquet", "--labeled", "id", "--decision", "referred"),
+            "Labels must be 1 or True",
+        ),
+        (
+            ("audit", "scored.parquet", *COLUMNS, "--decision", "id"),
+            "decision must be 1",
+        ),
+        (
+            (*("audit", "scored.parquet", *COLUMNS), "--decision", "p", "--prior", "x"),
+            "A prior must be",
+        ),
+        (
+            *(("audit", "scored.parquet", *COLUMNS, "--threshold", 0.2, "--prior"),),
+            "requires an argument",
+        ),
+        (
+            ("audit", "scored.parquet", *COLUMNS, "--capacity", 0.2, "--prior", "z=.1"),
+            "one of ['f', 'm']",
+        ),
+        (
+            ("audit", "scored.parquet", *COLUMNS, "--capacity", 0.2, "--fail-if", "a"),
+            "--fail-if takes one comparison",
+        ),
+        (
+            (
+                *("audit", "scored.parquet", *COLUMNS, "--capacity", 0.2),
+                *("--fail-if", "gaps.nope.low > 0"),
+            ),
+            "no number 'gaps.nope.low'",
+        ),
+        (
+            ("audit", "scored.parquet", "--rule", "nope.json"),
+            "'nope.json' does not exist",
+        ),
+        (("fit", "scored.parquet", *COLUMNS), "Missing option '--out'"),
+        (
+            ("fit", "scored.parquet", *COLUMNS, "--recall", 2, "--out", "o.json"),
+            "recall must be",
+        ),
+        (
+            (
+                *("fit", "scored.parquet", *COLUMNS, "--constraint", "justice"),
+                *("--out", "o.json"),
+            ),
+            "constraint must be one of",
+        ),
+        (
+            ("fit", "scored.parquet", *COLUMNS, "--out", "nope/o.json"),
+            "'nope' does not exist",
+        ),
+        (("count", "scored.parquet", *COLUMNS, "--out", "o.csv"), "must end in"),
+        (
+            (
+                *("count", "scored.parquet", *COLUMNS, "--bins", 100),
+                *("--out", "o.counts.parquet"),
+            ),
+            "power of two",
+        ),
+        (
+            ("merge", "scored.parquet", "--out", "o.counts.parquet"),
+            "is not a table of counts",
+        ),
+        (("apply", "scored.parquet", "rule.txt", "--out", "o.csv"), "is not a rule"),
+        (("frobnicate",), "No such command"),
+    ],
+)
+def test_bad_input_gives_one_line_and_no_file(
+    fairpul, scored, tmp_path, arguments, said
+):
+    (tmp_path / "rule.txt").write_text("no rule")
+    before = sorted(tmp_path.iterdir())
+    assert said in fairpul(*arguments, code=2).complaint
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.csv", "", "is empty"),
+        ("header.csv", "p,dx,sex\n", "no rows"),
+        ("text.csv", "p,dx,sex\n0.5,1,f\nmany,0,f\n", "'p' must hold numbers"),
+        ("score.csv", "p,dx,sex\n0.5,1,f\n7.5,0,f\n", "in [0, 1]"),
+        ("codes.csv", "p,dx,sex\n0.5,1,f\n0.5,2,f\n", "Labels must be 1"),
+        ("none.csv", "p,dx,sex\n0.5,0,f\n0.5,0,f\n", "no labeled row"),
+        ("group.csv", "p,dx,sex\n0.5,1,f\n0.5,0,f\n0.5,0,m\n", "['m'] have no labeled"),
+        ("missing.csv", "p,dx,sex\n0.5,1,f\n0.5,0,\n", "missing in 1 rows"),
+        ("blank.csv", "p,dx,sex\n0.5,1,f\n,0,f\n", "'p' has no value in 1 rows"),
+        ("unknown.csv", "p,dx,sex\n0.5,1,f\n0.5,,f\n", "'dx' has no value in 1 rows"),
+        ("broken.parquet", "PAR1 this is not Parquet PAR1", "cannot be read"),
+        ("what.xlsx", "p,dx,sex\n", "must be CSV or Parquet"),
+    ],
+)
+def test_bad_data_gives_one_line_and_no_file(fairpul, tmp_path, name, content, said):
+    path = tmp_path / name
+    path.write_text(content)
+    done = fairpul("audit", path, *COLUMNS, "--threshold", 0.4, "--html", "o.html", code=2)
+    assert said in done.complaint
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("p,dx,sex\n0.5,1,f\n0.5,7,f\n", "label unknown: 1"),
+        ("p,dx,sex\n0.5,1,f\n0.5,0,\n", "group missing: 1"),
+        ("p,dx,sex\n0.5,1,f\n1.5,0,f\n", "score out of range: 1"),
+        ("p,dx,sex\n0.5,1,f\n0.5,0,f\n0.5,0,m\n", "['m'] have no labeled"),
+    ],
+)
+def test_rows_that_cannot_be_counted_are_an_error(fairpul, tmp_path, content, said):
+    path = tmp_path / "rows.csv"
+    path.write_text(content)
+    done = fairpul("count", path, *COLUMNS, "--out", "o.counts.parquet", code=2)
+    assert said in done.complaint
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unknown_group_at_apply_leaves_the_old_decisions(
+    fairpul, scored, rows, tmp_path
+):
+    fairpul("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
+    fairpul("apply", scored, "rule.json", "--out", "decided.csv")
+    old = (tmp_path / "decided.csv").read_bytes()
+    other = rows.with_columns(
+        sex=pl.when(pl.col("id") < 3).then(pl.lit("x")).otherwise(pl.col("sex"))
+    )
+    other.write_parquet(tmp_path / "new.parquet")
+    done = fairpul("apply", "new.parquet", "rule.json", "--out", "decided.csv", code=2)
+    assert "3 rows have no decision, by group 'x': 3" in done.complaint
+    assert (tmp_path / "decided.csv").read_bytes() == old
+    assert parts(tmp_path) == []
+
+
+def test_a_lottery_without_row_ids_is_refused(fairpul, scored, tmp_path):
+    fairpul(
+        *("fit", scored, *COLUMNS, "--constraint", "equalized_odds"),
+        *("--capacity", 0.2, "--out", "rule.json"),
+    )
+    done = fairpul("apply", scored, "rule.json", "--out", "d.parquet", code=2)
+    assert "row_id" in done.complaint
+    assert not (tmp_path / "d.parquet").exists()
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(scored, tmp_path):
+    # A limit on the size of files stands for a disk that is full.
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
+            *("--threshold", "0.2", "--html", "big.html"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=_small_files_only,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "File too large" in done.stderr.splitlines()[-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scored.parquet"]
+
+
+def _small_files_only():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+def test_an_interrupt_leaves_nothing(scored, tmp_path):
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
+            *("--threshold", "0.2", "--html", "page.html"),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # imports done, rules being solved
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 2, err
+    assert err.splitlines()[-1].startswith("fairpul: interrupted")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scored.parquet"]
+
+
+def test_missing_extras_are_named(tmp_path):
+    code = (
+        "import sys; sys.modules['importlib.util'].find_spec = lambda name: None\n"
+        "from fairpul.cli import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "import importlib.util\n" + code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert 'pip install "fairpul[app]"' in done.stderr

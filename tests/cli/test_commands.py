@@ -1,0 +1,231 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fairpul import (
+    Capacity,
+    DecisionRule,
+    GroupCounts,
+    GroupScores,
+    RecallFloor,
+    audit,
+    fit_rule,
+)
+
+COLUMNS = ("--score", "p", "--labeled", "dx", "--group", "sex")
+
+
+def scores_of(rows):
+    return GroupScores(rows["p"].to_numpy(), rows["dx"].to_numpy(), rows["sex"])
+
+
+def read_rule(path):
+    return DecisionRule.from_json(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_audit_prints_the_numbers_of_the_library_as_json(fairpul, tmp_path, rows, kind):
+    path = tmp_path / f"rows.{kind}"
+    (rows.write_csv if kind == "csv" else rows.write_parquet)(path)
+    done = fairpul("audit", path, *COLUMNS, "--capacity", 0.1, "--json", "-")
+    assert json.loads(done.out) == audit(scores_of(rows), capacity=0.1).to_dict()
+
+
+def test_audit_of_decisions_needs_no_score(fairpul, scored, rows):
+    done = fairpul(
+        *("audit", scored, "--labeled", "dx", "--group", "sex"),
+        *("--decision", "referred", "--json", "-"),
+    )
+    expected = audit(
+        labeled=rows["dx"].to_numpy(),
+        group=rows["sex"],
+        decision=rows["referred"].to_numpy(),
+    )
+    assert json.loads(done.out) == expected.to_dict()
+
+
+def test_audit_takes_priors_of_intersectional_groups_by_name(fairpul, scored):
+    done = fairpul(
+        *("audit", scored, *COLUMNS, "--group", "race", "--threshold", 0.2),
+        *("--prior", "f/b=0.15:0.10:0.20", "--prior", "f/w=0.2"),
+        *("--prior", "m/b=0.3", "--prior", "m/w=0.3", "--json", "-"),
+    )
+    rates = json.loads(done.out)["rates"]
+    assert set(rates) == {"f/b", "f/w", "m/b", "m/w"}
+    assert rates["f/b"]["prevalence"]["low"] == pytest.approx(0.10)
+    assert rates["f/w"]["fpr"]["tier"] == "prior"
+
+
+def test_audit_leads_with_the_finding_in_words(fairpul, scored):
+    done = fairpul("audit", scored, *COLUMNS, "--threshold", 0.2)
+    first, table = done.out.splitlines()[0], done.out
+    assert first.startswith("Of 100 positives, ")
+    assert "TPR" in table
+    assert "\x1b" not in done.out + done.err  # no color where no terminal is
+
+
+def test_audit_writes_json_to_a_file_too(fairpul, scored, tmp_path):
+    fairpul("audit", scored, *COLUMNS, "--threshold", 0.2, "--json", "a.json")
+    assert "gaps" in json.loads((tmp_path / "a.json").read_text("utf-8"))
+
+
+def test_a_condition_that_holds_exits_with_3_after_writing(fairpul, scored, tmp_path):
+    done = fairpul(
+        *("audit", scored, *COLUMNS, "--threshold", 0.2, "--json", "a.json"),
+        *("--fail-if", "gaps.tpr.low > 0.01"),
+        code=3,
+    )
+    assert "gaps.tpr.low > 0.01" in done.err
+    assert (tmp_path / "a.json").exists()
+
+
+def test_a_condition_that_does_not_hold_exits_with_0(fairpul, scored):
+    fairpul(
+        *("audit", scored, *COLUMNS, "--threshold", 0.2),
+        *("--fail-if", "rates.f.tpr.high < 0.01"),
+    )
+
+
+def test_fit_writes_the_rule_of_the_library_with_an_assured_floor(
+    fairpul, scored, rows, tmp_path
+):
+    fairpul("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
+    expected = fit_rule(
+        scores_of(rows), objective=RecallFloor(0.8, assured=True), random_state=0
+    )
+    assert read_rule(tmp_path / "rule.json") == expected
+
+
+def test_fit_takes_the_floor_on_the_estimate_if_told_so(
+    fairpul, scored, rows, tmp_path
+):
+    arguments = ("--recall", 0.8, "--no-assured", "--out", "rule.json")
+    fairpul("fit", scored, *COLUMNS, *arguments)
+    expected = fit_rule(scores_of(rows), objective=RecallFloor(0.8), random_state=0)
+    assert read_rule(tmp_path / "rule.json") == expected
+
+
+def test_fit_takes_a_capacity_and_a_constraint(fairpul, scored, rows, tmp_path):
+    fairpul(
+        *("fit", scored, *COLUMNS, "--capacity", 0.2, "--tolerance", 0.05),
+        *("--constraint", "demographic_parity", "--out", "rule.json"),
+    )
+    expected = fit_rule(
+        scores_of(rows),
+        constraint="demographic_parity",
+        tolerance=0.05,
+        objective=Capacity(0.2),
+        random_state=0,
+    )
+    assert read_rule(tmp_path / "rule.json") == expected
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_apply_decides_as_the_library_does(fairpul, scored, rows, tmp_path, kind):
+    fairpul("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
+    fairpul("apply", scored, "rule.json", "--row-id", "id", "--out", f"d.{kind}")
+    path = tmp_path / f"d.{kind}"
+    decided = pl.read_csv(path) if kind == "csv" else pl.read_parquet(path)
+    rule = read_rule(tmp_path / "rule.json")
+    expected = rule.apply(rows, score="p", group="sex", row_id="id")
+    assert decided["decision"].to_list() == expected["decision"].to_list()
+    assert decided["id"].to_list() == rows["id"].to_list()
+
+
+def test_audit_of_a_rule_finds_its_columns_in_the_rule(fairpul, scored):
+    fairpul("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
+    done = fairpul("audit", scored, "--rule", "rule.json", "--json", "-")
+    assert json.loads(done.out)["gaps"]["tpr"]["estimate"] < 0.01  # tuned on these rows
+
+
+def test_counts_of_parts_merge_to_the_counts_of_the_whole(fairpul, rows, tmp_path):
+    rows[:1000].write_parquet(tmp_path / "one.parquet")
+    rows[1000:].write_parquet(tmp_path / "two.parquet")
+    for part in ("one", "two"):
+        fairpul(
+            *("count", f"{part}.parquet", *COLUMNS),
+            *("--out", f"{part}.counts.parquet"),
+        )
+    fairpul(
+        *("merge", "one.counts.parquet", "two.counts.parquet"),
+        *("--out", "all.counts.parquet"),
+    )
+    fairpul(
+        *("count", "one.parquet", "two.parquet", *COLUMNS),
+        *("--out", "both.counts.parquet"),
+    )
+    merged = GroupCounts.read_parquet(tmp_path / "all.counts.parquet")
+    assert merged == GroupCounts.from_scores(scores_of(rows))
+    assert merged == GroupCounts.read_parquet(tmp_path / "both.counts.parquet")
+    fairpul("fit", "all.counts.parquet", "--recall", 0.8, "--out", "rule.json")
+    goal = RecallFloor(0.8, assured=True)
+    expected = fit_rule(merged, objective=goal, random_state=0)
+    assert read_rule(tmp_path / "rule.json") == expected
+
+
+def test_counts_to_share_hold_no_small_cell(fairpul, scored, tmp_path):
+    fairpul(
+        *("count", scored, *COLUMNS, "--bins", 64, "--suppress-below", 10),
+        *("--out", "small.counts.parquet"),
+    )
+    counts = GroupCounts.read_parquet(tmp_path / "small.counts.parquet")
+    assert counts.sums[:, 0].min() >= 10
+
+
+def test_the_page_is_the_same_to_the_byte_and_bears_a_date_only_if_given(
+    fairpul, scored, tmp_path
+):
+    arguments = ("audit", scored, *COLUMNS, "--capacity", 0.2, "--html")
+    fairpul(*arguments, "one.html")
+    fairpul(*arguments, "two.html")
+    fairpul(*arguments, "three.html", SOURCE_DATE_EPOCH="86400")
+    one, two, three = (
+        (tmp_path / f"{name}.html").read_bytes() for name in ("one", "two", "three")
+    )
+    assert one == two
+    assert b"1970-01-02" in three
+    assert len(one) < 3_000_000
+
+
+def test_demo_ends_with_the_finding_and_the_page(fairpul, tmp_path):
+    done = fairpul("demo", "--rows", 3000, "--out", "demo.html")
+    last = done.out.splitlines()[-5:]
+    assert any(line.startswith("Of 100 positives") for line in last)
+    assert "demo.html" in last[-1]
+    assert (tmp_path / "demo.html").stat().st_size < 3_000_000
+
+
+@pytest.mark.parametrize("name", ["demo", "audit", "fit", "apply", "count", "merge"])
+def test_every_command_has_help_with_an_example(fairpul, name):
+    text = " ".join(fairpul(name, "--help").out.split())
+    assert f"Example: fairpul {name}" in text
+
+
+def test_version_is_printed(fairpul):
+    assert fairpul("--version").out.startswith("fairpul ")
+
+
+def test_weights_count_as_rows(fairpul, rows, tmp_path):
+    weighted = rows.with_columns(pl.Series("w", np.full(len(rows), 2.0)))
+    weighted.write_parquet(tmp_path / "w.parquet")
+    arguments = (*COLUMNS, "--threshold", 0.2, "--json", "-")
+    plain = json.loads(fairpul("audit", "w.parquet", *arguments).out)
+    done = fairpul("audit", "w.parquet", *arguments, "--weight", "w")
+    assert json.loads(done.out)["rates"]["f"]["tpr"] == pytest.approx(
+        plain["rates"]["f"]["tpr"]
+    )
+
+
+def test_clusters_widen_the_intervals(fairpul, rows, tmp_path):
+    twice = pl.concat([rows, rows])  # each row is there twice
+    twice.write_parquet(tmp_path / "twice.parquet")
+    arguments = (*COLUMNS, "--threshold", 0.2, "--json", "-")
+    naive = json.loads(fairpul("audit", "twice.parquet", *arguments).out)
+    done = fairpul("audit", "twice.parquet", *arguments, "--cluster", "id")
+    tpr, honest = (
+        found["rates"]["f"]["tpr"] for found in (naive, json.loads(done.out))
+    )
+    assert tpr["estimate"] == honest["estimate"]
+    assert honest["high"] - honest["low"] > 1.3 * (tpr["high"] - tpr["low"])

@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+from fairpul import GroupCounts, GroupScores, audit, fit_rule
+from fairpul.comparison import gap_change
+from fairpul.datasets import make_underdiagnosed
+from fairpul.estimate import Estimate
+
+DATA = make_underdiagnosed(4000, random_state=0)
+SCORES = GroupScores(DATA.score, DATA.labeled, DATA.group)
+BEFORE = audit(SCORES, capacity=0.2)
+AFTER = audit(SCORES, rule=fit_rule(SCORES))
+
+
+def test_changes_are_the_differences_of_the_audits():
+    found = BEFORE.compare(AFTER)
+    for key in ("f", "m"):
+        for name in ("tpr", "fpr", "selection_rate"):
+            expected = (
+                AFTER.rates[key][name].estimate - BEFORE.rates[key][name].estimate
+            )
+            assert found.rates[key][name].estimate == pytest.approx(expected)
+    for name in ("tpr", "fpr", "selection_rate"):
+        expected = AFTER.gaps[name].estimate - BEFORE.gaps[name].estimate
+        assert found.gaps[name].estimate == pytest.approx(expected)
+        assert found.gaps[name].low <= expected <= found.gaps[name].high
+
+
+def test_pairing_narrows_the_interval():
+    nearby = audit(SCORES, capacity=0.21)
+    paired = BEFORE.compare(nearby).rates["m"]["tpr"]
+    alone = BEFORE.rates["m"]["tpr"]
+    assert paired.high - paired.low < 0.3 * (alone.high - alone.low)
+
+
+def test_no_change_is_not_a_certain_one():
+    found = BEFORE.compare(BEFORE)
+    same = found.rates["f"]["tpr"]
+    assert same.estimate == 0
+    assert same.low < 0 < same.high < 0.05
+    assert found.gaps["tpr"].estimate == 0
+
+
+def test_reversing_reverses_the_signs():
+    one, other = BEFORE.compare(AFTER), AFTER.compare(BEFORE)
+    for key in ("f", "m"):
+        a, b = one.rates[key]["tpr"], other.rates[key]["tpr"]
+        assert (a.low, a.high) == pytest.approx((-b.high, -b.low))
+
+
+def test_counts_compare_as_rows_do():
+    counts = GroupCounts.from_scores(SCORES)
+    table = audit(counts, threshold=0.0625).compare(audit(counts, threshold=0.3164062))
+    cut = (0.0625, 0.75**4)  # edges of bins
+    rows = audit(SCORES, threshold=cut[0]).compare(audit(SCORES, threshold=cut[1]))
+    for key in ("f", "m"):
+        assert table.rates[key]["tpr"].estimate == pytest.approx(
+            rows.rates[key]["tpr"].estimate, abs=0.01
+        )
+        assert table.rates[key]["tpr"].low == pytest.approx(
+            rows.rates[key]["tpr"].low, abs=0.01
+        )
+
+
+def test_other_rows_are_refused():
+    other = audit(
+        SCORES.__class__(DATA.score[:50], DATA.labeled[:50], None), threshold=0.2
+    )
+    with pytest.raises(ValueError, match="same rows"):
+        BEFORE.compare(other)
+
+
+def test_independent_gaps_differ_by_the_root_of_squares():
+    found = gap_change(
+        Estimate(0.3, 0.2, 0.4, "c-free"), Estimate(0.1, 0.0, 0.3, "c-free"), 0.0
+    )
+    assert found.low == pytest.approx(-0.2 - np.hypot(0.1, 0.1))
+    assert found.high == pytest.approx(-0.2 + np.hypot(0.2, 0.1))
+
+
+def test_it_prints_as_a_table_and_goes_to_a_dictionary():
+    found = BEFORE.compare(AFTER)
+    assert str(found).splitlines()[0].split() == [
+        "change",
+        "in",
+        "tpr",
+        "fpr",
+        "selection_rate",
+    ]
+    assert set(found.to_dict()["rates"]) == {"f", "m"}
+
+
+def test_intervals_of_changes_cover():
+    runs, inside = 200, np.zeros(3)
+    cuts = 0.3, 0.55
+    truth = [
+        make_underdiagnosed(10, random_state=0).population_rates(cut) for cut in cuts
+    ]
+    tpr = [{key: rates[key]["tpr"] for key in rates} for rates in truth]
+    change = {key: tpr[1][key] - tpr[0][key] for key in ("f", "m")}
+    gap = [abs(rates["f"] - rates["m"]) for rates in tpr]
+    for seed in range(runs):
+        data = make_underdiagnosed(2500, random_state=seed)
+        one, other = (
+            audit(
+                labeled=data.labeled,
+                group=data.group,
+                decision=data.posterior >= cut,
+                label_frequency=data.label_frequency,
+            )
+            for cut in cuts
+        )
+        found = one.compare(other)
+        inside += [
+            *(
+                found.rates[key]["tpr"].low
+                <= change[key]
+                <= found.rates[key]["tpr"].high
+                for key in ("f", "m")
+            ),
+            found.gaps["tpr"].low <= gap[1] - gap[0] <= found.gaps["tpr"].high,
+        ]
+    # 3.2 standard errors of .015 below .95; a gap's interval is wider than need be.
+    assert (inside / runs > 0.90).all()
