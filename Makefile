@@ -10,7 +10,7 @@ OLDEST = numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 narwhals==2.20.0 \
 	pandas==2.2.0 polars==1.0.0 pyarrow==16.0.0 duckdb==1.0.0 \
 	fairlearn==0.12.0 skops==0.11.0
 
-.PHONY: demo test lint simulate wheel wheel-test oldest clean
+.PHONY: demo test lint simulate wheel wheel-test oldest bench bench-smoke clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python examples/underdiagnosis.py
@@ -39,7 +39,7 @@ oldest: wheel .venv-oldest/ready
 	$(call test_wheel,.venv-oldest)
 
 clean:
-	rm -rf .venv .venv-demo .venv-newest .venv-oldest .venv-experiments .venv-docs build dist
+	rm -rf .venv .venv-demo .venv-newest .venv-oldest .venv-experiments .venv-docs .venv-bench* build dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 define test_wheel
@@ -104,6 +104,8 @@ engines: .venv-engines/ready | java
 	set -e; for file in tests/engines/test_*.py; do \
 		.venv-engines/bin/pytest -m engine -W ignore "$$file"; \
 	done
+	PYSPARK_PYTHON=.venv-engines/bin/python .venv-engines/bin/pytest -W ignore \
+		tests/docs -k docs/engines
 	.venv-engines/bin/python benchmarks/scale.py --rows 1_000_000 \
 		--folder build/scale-small
 
@@ -135,4 +137,33 @@ docs: .venv-docs/ready
 .venv-docs/ready: pyproject.toml
 	$(call new_environment,$(PYTHON))
 	$(@D)/bin/pip install --quiet --editable . --group docs
+	touch $@
+
+# How often the intervals hold the truth, on simulated data: about half an hour.
+.PHONY: coverage coverage-smoke
+coverage: .venv/ready
+	.venv/bin/python -m experiments.coverage
+
+coverage-smoke: .venv/ready
+	.venv/bin/python -m experiments.coverage --sizes 1500 --runs 4 --chain-runs 1 \
+		--out build/coverage-smoke.csv
+
+# CPU time and memory against np.sort and against the peers that install, each in an
+# environment of its own: minutes. Writes benchmarks/results/bench.csv and docs.
+PEERS = fairlearn error-parity aif360 oxonfair
+bench: .venv-bench/ready $(PEERS:%=.venv-bench-%/ready)
+	.venv-bench/bin/python benchmarks/bench.py
+
+# Checks that it runs, never how fast.
+bench-smoke: .venv-bench/ready
+	.venv-bench/bin/python benchmarks/bench.py --smoke
+
+.venv-bench/ready: pyproject.toml
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet --editable . matplotlib
+	touch $@
+
+.venv-bench-%/ready:
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet $*
 	touch $@

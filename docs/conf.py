@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # the pages ask for nothing from the network
     "sphinx_design",
     "numpydoc",
     "myst_parser",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from fairpul import GroupScores, audit
+from matplotlib.figure import Figure
+
+from fairpul import GroupScores, RecallFloor, audit, fit_rule
 from fairpul.datasets import make_underdiagnosed
 from fairpul.label_frequency import LabelFrequencyWarning
 from fairpul.metrics import pu_group_rates
@@ -25,13 +27,41 @@ COLUMNS = (
 def draw_all() -> None:
     """Draw every figure into the folder that pages read."""
     FOLDER.mkdir(exist_ok=True)
+    draw_front().savefig(FOLDER / "front.svg")
     draw_tiers().savefig(FOLDER / "tiers.svg")
 
 
-def draw_tiers():
-    """What is known of each rate, from left to right with more assumptions."""
-    from matplotlib.figure import Figure
+def draw_front():
+    """Draw recall under one threshold, and under a recall floor."""
+    data = make_underdiagnosed(8000, random_state=0)
+    scores = GroupScores(data.score, data.labeled, data.group)
+    rule = fit_rule(scores, objective=RecallFloor(0.8))
+    new = make_underdiagnosed(8000, random_state=1)
+    rows = {"labeled": new.labeled, "group": new.group, "score": new.score}
+    known = {"label_frequency": new.label_frequency}
+    share = rule.decide(new.score, new.group).mean()
+    reports = (
+        ("One threshold for all", audit(**rows, capacity=share, **known)),
+        ("80% of the diseased in each group", audit(**rows, rule=rule, **known)),
+    )
+    figure = Figure(figsize=(8.4, 1.7), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for ax, (title, report) in zip(panels, reports, strict=True):
+        for number, key in enumerate(("f", "m")):
+            draw_known(ax, report.rates[key]["tpr"], -number, number)
+            found = (new.group == key) & (new.y_true == 1)
+            truth = report.evidence.acceptance[found].mean()
+            ax.plot(truth, -number, "|", color="black", ms=14, mew=2)
+        tidy(ax)
+        ax.grid(axis="y", visible=False)
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.set(xlim=(0.4, 1), ylim=(-1.5, 0.5), xlabel="recall (TPR)")
+    panels[0].set_yticks([0, -1], labels=["group f", "group m"])
+    return figure
 
+
+def draw_tiers():
+    """Draw what is known of each rate, from left to right with more assumptions."""
     data, known = make_underdiagnosed(8000, random_state=3), rates_by_tier()
     names, groups = ORDER, ("f", "m")
     truth = true_rates(data)

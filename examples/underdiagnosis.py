@@ -9,10 +9,9 @@ import warnings
 
 import numpy as np
 
-from fairpul import FairPULClassifier, MinimumCost
+from fairpul import FairPULClassifier, MinimumCost, audit
 from fairpul.datasets import make_underdiagnosed
 from fairpul.label_frequency import LabelFrequencyWarning
-from fairpul.rates import group_rates, tally
 
 # To miss a diseased patient is as bad as to refer this many healthy ones in vain.
 COST_OF_A_MISS = 4
@@ -77,20 +76,15 @@ def print_patients(patients):
 
 def print_finding(refer, patients, population):
     """Recall of each group as the labels show it, beside the true one."""
-    rates = audited_rates(refer(patients), patients)
+    report = audit(
+        labeled=patients.labeled, group=patients.group, decision=refer(patients)
+    )
+    rates = report.rates
     truth = true_recall(refer(population), population)
     rows = [[key, *cells(rates[key]["tpr"]), f"{truth[key]:.3f}"] for key in rates]
     true_gap = max(truth.values()) - min(truth.values())
     rows.append(["gap", *cells(rates.gaps["tpr"]), f"{true_gap:.3f}"])
     print_table(["group", "recall", "95% interval", "true recall"], rows)
-
-
-def audited_rates(referred, patients):
-    """Rates by group from labels alone, of a rule that was fixed beforehand."""
-    groups = sorted(patients.class_prior)
-    codes = np.searchsorted(groups, patients.group)
-    tallies = tally(referred == 1, patients.labeled == 1, codes, len(groups))
-    return group_rates(tallies, groups, None, tuned=False)
 
 
 def true_recall(referred, patients):

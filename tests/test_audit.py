@@ -71,7 +71,7 @@ def test_arrays_scores_and_counts_read_the_same():
 
 def test_a_rule_on_counts_is_audited_on_counts():
     counts = GroupCounts.from_scores(SCORES)
-    rule = fit_rule(counts)
+    rule = fit_rule(counts, label_frequency=FREQUENCY)
     for rows in (counts, SCORES):
         found = audit(rows, rule=rule)
         for key in ("f", "m"):
@@ -79,7 +79,7 @@ def test_a_rule_on_counts_is_audited_on_counts():
                 rule.realized[key]["tpr"].estimate, rel=1e-12
             )
     with pytest.raises(ValueError, match="The rule cuts scores, the table has 4096"):
-        audit(counts, rule=fit_rule(SCORES))
+        audit(counts, rule=fit_rule(SCORES, label_frequency=FREQUENCY))
 
 
 def test_weighted_counts_read_as_weighted_rows():
@@ -229,7 +229,7 @@ def test_few_labels_are_told_and_claim_no_fpr():
 
 
 def test_a_rule_is_recognized_on_the_rows_that_tuned_it():
-    rule = fit_rule(SCORES)
+    rule = fit_rule(SCORES, label_frequency=FREQUENCY)
     tuned = audit(SCORES, rule=rule)
     other = make_underdiagnosed(8000, label_frequency=(0.3, 0.7), random_state=9)
     fixed = audit(
@@ -422,7 +422,7 @@ def test_arrays_need_labels_and_a_score_or_decision():
 
 
 def test_a_rule_that_lacks_a_group_is_refused():
-    rule = fit_rule(SCORES)
+    rule = fit_rule(SCORES, label_frequency=FREQUENCY)
     with pytest.raises(ValueError, match="no cut for the groups"):
         audit(
             labeled=DATA.labeled,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairpul import GroupCounts
-from fairpul.counting import INVALID
+from fairpul.cells import INVALID
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fairpul import Capacity, GroupCounts, GroupScores, RecallFloor, fit_rule
 from fairpul.binning import FINE_BINS, bin_of, check_bins
+from fairpul.counting import _join_limbs
 from fairpul.datasets import make_underdiagnosed
-from fairpul.disclosure import misplaced, without_small_cells
+from fairpul.disclosure import misplaced, without_small_counts
 from fairpul.refining import outer_corners, refine_rule, row_certificate
 
 pd = pytest.importorskip("pandas")
@@ -161,6 +162,14 @@ def test_large_weights_do_not_overflow_in_silence():
     assert counts.sums[:, 4].tolist() == (counts.sums[:, 0] * 2**40).tolist()
     with pytest.raises(OverflowError, match="Divide the weights"):
         reduce(operator.add, [counts] * 64)
+
+
+def test_a_bin_with_too_many_weighted_rows_is_refused():
+    rows = np.array([[2**31 + 1, 0, *[0] * 8]])
+    with pytest.raises(OverflowError, match="Count parts of the frame"):
+        _join_limbs(rows)
+    rows[0, :4] = 2**31, 0, 1, 5
+    assert _join_limbs(rows).tolist() == [[2**31, 0, 2**31 + 5, 0, 0, 0]]
 
 
 def test_weights_that_vanish_in_fixed_point_are_refused():
@@ -342,71 +351,70 @@ def test_coarsening_is_counting_with_fewer_bins():
         fine.coarsen(8192)
 
 
-def test_small_cells_move_down_by_hand():
-    # 4 of 9 rows labeled is enough; 1 of 6 is not, and 2 rows are not.
-    bins = np.array([1, 3, 5, 8, 9])
-    n, labeled = np.array([50, 2, 30, 6, 9]), np.array([0, 0, 9, 1, 4])
-    moved = without_small_cells("f", bins, n, labeled, 4)
-    assert moved.tolist() == [1, 1, 5, 5, 9]
-    # A cut at bin 8 takes 6 rows, one at bin 3 takes 2 rows for being below.
-    assert misplaced(bins, moved, n, labeled).tolist() == [6, 1]
+def test_small_counts_move_by_hand():
+    # From the top: 4 are too few, with the next 3 enough; the last 2 move up.
+    bins, count = np.array([1, 3, 5, 8, 9]), np.array([2, 6, 0, 3, 4])
+    moved = without_small_counts(bins, count, 5)
+    assert moved[count > 0].tolist() == [3, 3, 8, 8]
+    # A cut at bin 9 takes 4 rows for being below it, one at bin 3 takes 2 for above.
+    assert misplaced(bins, moved, count) == 4
+    assert without_small_counts(bins, count, 16) is None
 
 
-cells = st.lists(
-    st.tuples(st.integers(1, 30), st.integers(0, 30)), min_size=1, max_size=40
-)
+counts_of_cells = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 
 
-@given(cells, st.integers(2, 12))
-def test_suppression_leaves_no_small_cell_and_keeps_totals(cells, least):
-    n = np.array([a + b for a, b in cells])
-    labeled = np.array([b for _, b in cells])
-    bins = np.arange(len(cells)) * 3
-    parts = np.array([n.sum() - labeled.sum(), labeled.sum()])
-    if ((parts > 0) & (parts < least)).any():
-        with pytest.raises(ValueError, match="too few to show no cell"):
-            without_small_cells("f", bins, n, labeled, least)
+@given(counts_of_cells, st.integers(2, 12))
+def test_suppression_leaves_no_small_count_and_misplaces_few(cells, least):
+    count, bins = np.array(cells), np.arange(len(cells)) * 3
+    moved = without_small_counts(bins, count, least)
+    assert (moved is None) == (0 < count.sum() < least)
+    if moved is None:
         return
-    moved = without_small_cells("f", bins, n, labeled, least)
-    assert (moved <= bins).all()
-    assert (np.diff(moved) >= 0).all()
     for number in np.unique(moved):
-        inside = moved == number
-        for part in (n[inside].sum() - labeled[inside].sum(), labeled[inside].sum()):
-            assert part == 0 or part >= least
-    rows, hits = misplaced(bins, moved, n, labeled)
-    for cut in range(bins[-1] + 2):
-        before, after = bins >= cut, moved >= cut
-        assert abs(n[before].sum() - n[after].sum()) <= rows
-        assert abs(labeled[before].sum() - labeled[after].sum()) <= hits
+        total = count[moved == number].sum()
+        assert total == 0 or total >= least
+    off = [
+        abs(count[bins >= cut].sum() - count[moved >= cut].sum())
+        for cut in range(bins[-1] + 2)
+    ]
+    assert max(off) == misplaced(bins, moved, count) < least
 
 
-def test_suppressed_tables_keep_totals_and_add_up_their_cost(tmp_path):
-    counts = GroupCounts.from_frame(people(20_000), **COLUMNS)
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_suppressed_tables_keep_totals_and_add_up_their_cost(tmp_path, weight):
+    frame = people(20_000, weighted=True)
+    counts = GroupCounts.from_frame(frame, **COLUMNS, sample_weight=weight)
     shared = counts.coarsen(512, suppress_below=10)
     assert shared.sums.sum(axis=0).tolist() == counts.sums.sum(axis=0).tolist()
     unlabeled = shared.sums[:, 0] - shared.sums[:, 1]
     assert shared.sums[:, 1][shared.sums[:, 1] > 0].min() >= 10
     assert unlabeled[unlabeled > 0].min() >= 10
     assert (shared.misplaced > 0).all()
+    assert (shared.misplaced < [19, 10]).all()  # 9 unlabeled and 9 labeled
     both = shared + shared
     assert (both.misplaced == 2 * shared.misplaced).all()
     both.write_parquet(tmp_path / "both.parquet")
     assert GroupCounts.read_parquet(tmp_path / "both.parquet") == both
-    coarse = counts.coarsen(512)
+
+
+def test_any_cut_of_a_suppressed_table_is_off_by_no_more_than_it_says():
+    counts = GroupCounts.from_frame(people(20_000), **COLUMNS).coarsen(512)
+    shared = counts.coarsen(suppress_below=10)
     for s in range(2):
-        rows = coarse.points(s)
-        for j, cut in enumerate(shared.points(s).cut):
-            at = np.flatnonzero(rows.cut >= cut)[-1]
-            off = abs(shared.points(s).accepted[j] - rows.accepted[at])
-            assert off <= shared.misplaced[s, 0]
+        exact, rough = counts.points(s), shared.points(s)
+        for cut in np.arange(1.0, 514):
+            a, b = (np.flatnonzero(p.cut >= cut)[-1] for p in (exact, rough))
+            rows, labeled = shared.misplaced[s]
+            assert abs(exact.accepted[a] - rough.accepted[b]) <= rows
+            assert abs(exact.labeled[a] - rough.labeled[b]) <= labeled
 
 
 def test_a_group_too_small_to_share_is_refused_by_name():
     frame = people(500)
     frame.loc[:2, "sex"] = "x"
     counts = GroupCounts.from_frame(frame, **COLUMNS)
-    with pytest.raises(ValueError, match="Group 'x' has 3 rows"):
+    with pytest.raises(ValueError, match="Group 'x' has fewer than 10"):
         counts.coarsen(64, suppress_below=10)
     with pytest.raises(ValueError, match="at least 2"):
         counts.coarsen(64, suppress_below=1)

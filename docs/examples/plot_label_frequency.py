@@ -29,8 +29,8 @@ for ax, anchor in zip(axes, (0.15, 0.0), strict=True):
     ax.set_title("with an anchor" if anchor else "without one", fontsize=10)
 
 # %%
-# Black ticks are the truth. Without the anchor the estimate of group f, whose symptoms are
-# weak, is far too low: no region of its scores is made of positives only. Equal
+# Black ticks are the truth. Without the anchor the estimate of group f, whose symptoms
+# are weak, is far too low: no region of its scores is made of positives only. Equal
 # opportunity and recall floors do not use any of this.
 
 for key, one in found.items():

@@ -25,7 +25,7 @@ ScoreDistributionDisplay.from_scores(scores, rule=rule)
 
 # %%
 # The model does not know the group. It claims too much for group f, whose positives are
-# labeled less often, and too little for group m. Rules with one cut per group do not mind:
-# only the order within a group matters.
+# labeled less often, and too little for group m. Rules with one cut per group do not
+# mind: only the order within a group matters.
 
 CalibrationDisplay.from_scores(scores)

@@ -2,8 +2,8 @@
 How much labeling bias does a finding survive?
 ==============================================
 
-If accepted positives are labeled more often than rejected ones, recall read from labels is
-too high. The band shows all true gaps that are possible when that ratio is bounded.
+If accepted positives are labeled more often than rejected ones, recall read from labels
+is too high. The band shows all true gaps that are possible when that ratio is bounded.
 """
 
 # %%

@@ -7,8 +7,8 @@ share of the diseased does a referral rule find in each group?
 """
 
 # %%
-# A score for a record of the disease, out of fold, from gradient boosting. The estimator
-# makes it, and a rule with it.
+# A score for a record of the disease, out of fold, from gradient boosting. The
+# estimator makes it, and a rule with it.
 
 import matplotlib.pyplot as plt
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -44,8 +44,8 @@ IntervalsDisplay.from_rates(after.rates, ax=axes[1])
 figure.suptitle("One threshold for all (left), one per group (right)")
 
 # %%
-# The rule is a point on each group's operating curve, at one height. What group f pays is
-# seen on the horizontal axis: more of its patients are referred.
+# The rule is a point on each group's operating curve, at one height. What group f pays
+# is seen on the horizontal axis: more of its patients are referred.
 
 from fairpul import GroupScores
 

@@ -11,8 +11,7 @@ from fairpul.diagnostics import recognizes_positives
 from fairpul.estimate import Estimate
 from fairpul.findings import extremes, group_name
 from fairpul.knowledge import Knowledge
-from fairpul.measures import is_prior
-from fairpul.ranges import FEWEST_LABELED
+from fairpul.measures import FEWEST_LABELED, is_prior
 from fairpul.rates import Rates
 from fairpul.tally import Tally
 
@@ -109,10 +108,9 @@ def _tpr_gap(rates: Rates, sensitivity: Mapping[str, Any]) -> Iterator[str]:
 def _fpr_gap(rates: Rates, known: Knowledge) -> Iterator[str]:
     gap = rates.gaps["fpr"]
     if known.pooled:
-        value = next(iter(known.label_frequency.values()))
+        value = next(iter(known.label_frequency.values())).estimate
         yield (
-            f"One label frequency ({_of_pooled(known, value.estimate)}) was given for "
-            "all groups. If positives of some groups are labeled less often, false "
+            f"One label frequency ({value:.3g}) was given for all groups. If positives of some groups are labeled less often, false "
             "positive rates at that value are wrong by a lot and can name the wrong "
             "group. They are therefore shown over all values that the data leave "
             "possible. Give one value for each group, or class priors, if you know "
@@ -124,10 +122,6 @@ def _fpr_gap(rates: Rates, known: Knowledge) -> Iterator[str]:
             f"0 and may be {gap.high:.2g}. A class prior of each group from outside, "
             "such as a prevalence survey, would narrow this."
         )
-
-
-def _of_pooled(known: Knowledge, estimate: float) -> str:
-    return f"{min(estimate, *(v.estimate for v in known.label_frequency.values())):.3g}"
 
 
 def _label_frequency(known: Knowledge, checks: Checks) -> Iterator[str]:

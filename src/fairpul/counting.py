@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fairpul._groups import encode_groups, typed
 from fairpul.binning import FINE_BINS, bin_expression, bin_of
+from fairpul.cells import INVALID, WEIGHT_UNIT, Cells, Integers, check_sum
 from fairpul.frames import (
     check_present,
     check_score_column,
@@ -25,24 +26,14 @@ from fairpul.frames import (
     key_type,
 )
 
-Integers = NDArray[np.int64]
 #: Bins to resolve, by group.
 Refinement = Mapping[Hashable, Collection[int]]
 
-#: Why a row was not counted; the first that holds. A missing score is null or NaN.
-INVALID = (
-    "score missing",
-    "score out of range",
-    "group missing",
-    "label unknown",
-    "weight unusable",
-)
-#: Weights are summed as integers of this many parts of 1.
-WEIGHT_UNIT = 2.0**20
 #: Weights from here on are unusable: two limbs do not hold their squares.
 LARGEST_WEIGHT = 2.0**21
-# Two limbs of 31 bits: sums of either over 2**31 rows fit into 63 bits.
+# Two limbs of 31 bits: sums of either over so many rows fit into 62 bits.
 _LIMB = 2.0**31
+_MOST_ROWS = 2**31
 _SMALL_TABLE = 2**22
 _LIMBS = tuple(
     f"{name}_{limb}" for name in ("w", "wl", "w2", "w2l") for limb in ("high", "low")
@@ -63,23 +54,6 @@ class Columns:
         """All names."""
         weight = [] if self.weight is None else [self.weight]
         return [self.score, self.labeled, *self.groups, *weight]
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Sums of rows by group and bin, in no order.
-
-    ``sums`` has one row per cell: n, labeled and, where there are weights, the sums of
-    w, of w over labeled rows, of w^2 and of w^2 over labeled rows in ``WEIGHT_UNIT``.
-    ``n_minus`` counts the unlabeled rows that were coded -1.
-    """
-
-    groups: tuple[Hashable, ...]
-    codes: NDArray[np.intp]
-    bin: Integers
-    sums: Integers
-    invalid: dict[str, int]
-    n_minus: int = 0
 
 
 def check_columns(schema: nw.Schema, columns: Columns) -> None:
@@ -341,21 +315,17 @@ def _int64(column: nw.Series[Any]) -> Integers:
 
 def _join_limbs(sums: Integers) -> Integers:
     """Join the limbs of each weighted sum; refuse sums beyond 62 bits."""
+    if (sums[:, 0] > _MOST_ROWS).any():
+        raise OverflowError(
+            "A bin holds more than 2**31 weighted rows, whose limbs may have passed 63 "
+            "bits. Count parts of the frame and add their tables."
+        )
     columns = [sums[:, 0], sums[:, 1]]
     for place in range(2, sums.shape[1], 2):
         high, low = sums[:, place], sums[:, place + 1]
         check_sum(high.astype(np.float64) * _LIMB + low)
         columns.append(high * np.int64(_LIMB) + low)
     return np.column_stack(columns)
-
-
-def check_sum(total: NDArray[np.float64]) -> None:
-    """Refuse fixed-point sums that could pass 2**62."""
-    if len(total) and total.max() > 2.0**62 * (1 - 1e-9):
-        raise OverflowError(
-            "The weights or their squares sum to more than 2**42, which the table "
-            "does not hold. Divide the weights by a constant: the rule is the same."
-        )
 
 
 def check_one_unlabeled_code(cells: Sequence[Cells]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fairpul._groups import key_from_json, key_to_json
 from fairpul.binning import FINE_BINS, check_bins
-from fairpul.counting import INVALID
+from fairpul.cells import INVALID
 
 #: Version of the layout; tables of another version are refused.
 FORMAT = 1

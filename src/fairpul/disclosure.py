@@ -1,84 +1,99 @@
-"""Small cells of a table of counts moved together, so that no cell shows a person."""
+"""Small counts moved to neighboring bins, so that no cell of a table shows a person."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from fairpul.cells import Cells, Integers, add_cells, unlabeled_and_labeled
 
 
-def without_small_cells(
-    key: Hashable, bin: Integers, n: Integers, labeled: Integers, least: int
-) -> Integers:
-    """Bin of each cell of one group after small cells moved to lower bins.
+def suppressed(cells: Cells, least: int) -> tuple[Cells, Integers]:
+    """Cells without small counts, and what that costs.
 
-    Parameters
-    ----------
-    key : hashable
-        The group, for the error.
-    bin, n, labeled : ndarray of shape (n_cells,)
-        Bin number, rows and labeled rows of each cell, bins ascending.
-    least : int
-        Smallest number of rows of a cell; also of its labeled and of its unlabeled
-        rows, where it has any.
-
-    Notes
-    -----
-    From the highest bin on, cells are joined until their rows are enough. Joined rows
-    take the lowest of their bins; what is left at the bottom joins the cells above.
-
-    Examples
-    --------
-    >>> cells = np.array([[1, 40, 0], [2, 9, 3], [4, 11, 10], [7, 30, 10]]).T
-    >>> without_small_cells("f", *cells, least=5).tolist()
-    [1, 2, 2, 7]
+    Returns
+    -------
+    Cells
+        Every cell has no labeled row or at least so many; no unlabeled row or at
+        least so many.
+    ndarray of shape (n_groups, 2)
+        Rows, and labeled rows, of each group on the wrong side of some cut, at most.
     """
     if least < 2:
         raise ValueError(f"suppress_below must be at least 2, got {least!r}.")
-    parts = np.column_stack([n - labeled, labeled])
-
-    def enough(first: int, end: int) -> bool:
-        total = parts[first:end].sum(axis=0)
-        return bool(((total == 0) | (total >= least)).all())
-
-    starts: list[int] = []
-    end = len(bin)
-    for cell in reversed(range(len(bin))):
-        if enough(cell, end):
-            starts.append(cell)
-            end = cell
-    while end > 0:
-        if not starts:
-            raise ValueError(
-                f"Group {key!r} has {n.sum()} rows, {labeled.sum()} of them labeled: "
-                f"too few to show no cell below {least}. Merge it with another group "
-                "or leave it out."
-            )
-        starts.pop()
-        end = starts[-1] if starts else len(bin)
-        if enough(0, end):
-            starts.append(0)
-            end = 0
-    edges = np.array(starts[::-1])
-    run = np.searchsorted(edges, np.arange(len(bin)), side="right") - 1
-    return np.asarray(bin[edges[run]])
+    cost = np.zeros((len(cells.groups), 2), dtype=np.int64)
+    parts = []
+    for is_labeled, sums in enumerate(unlabeled_and_labeled(cells.sums)):
+        moved = cells.bin.copy()
+        for number, key in enumerate(cells.groups):
+            own = cells.codes == number
+            old, count = cells.bin[own], sums[own, 0]
+            new = without_small_counts(old, count, least)
+            if new is None:
+                raise ValueError(
+                    f"Group {key!r} has fewer than {least} labeled or unlabeled rows, "
+                    "too few to share. Merge it with another group or leave it out."
+                )
+            moved[own] = new
+            off = misplaced(old, new, count)
+            cost[number] += [off, off * is_labeled]
+        held = sums[:, 0] > 0
+        parts.append(
+            replace(cells, codes=cells.codes[held], bin=moved[held], sums=sums[held])
+        )
+    return replace(add_cells(parts), invalid=cells.invalid), cost
 
 
-def misplaced(
-    bin: Integers, moved: Integers, n: Integers, labeled: Integers
-) -> Integers:
-    """Rows, and labeled rows, that a cut takes for being on its other side, at most.
+def without_small_counts(bin: Integers, count: Integers, least: int) -> Integers | None:
+    """Bin that each count moves to so that all bins hold none or enough.
+
+    Parameters
+    ----------
+    bin, count : ndarray of shape (n_cells,)
+        Bin numbers, ascending, and how many rows each of them holds.
+    least : int
+        Smallest number that a bin may hold, unless it holds none.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,) or None
+        None where all counts together are too few.
+
+    Notes
+    -----
+    From the highest bin on, counts are joined until they are enough, and take the
+    lowest of their bins; what is left at the bottom joins the last of these. So every
+    cut has fewer than ``least`` rows on its wrong side.
 
     Examples
     --------
-    >>> bin, moved = np.array([1, 2, 4]), np.array([1, 2, 2])
-    >>> misplaced(bin, moved, np.array([40, 9, 11]), np.array([0, 3, 10])).tolist()
-    [11, 10]
+    >>> bins, counts = np.array([1, 2, 4, 6, 7]), np.array([2, 40, 3, 4, 30])
+    >>> without_small_counts(bins, counts, least=5).tolist()
+    [2, 2, 4, 4, 7]
     """
-    # Between the bin a cell had and the one it has now, every cut misplaces it.
+    target = np.empty_like(bin)
+    end, total = len(bin), 0
+    for cell in reversed(range(len(bin))):
+        total += int(count[cell])
+        if total >= least:
+            target[cell:end] = bin[cell]
+            end, total = cell, 0
+    if end == len(bin):
+        return None if total else bin
+    target[:end] = target[end]
+    return target
+
+
+def misplaced(bin: Integers, moved: Integers, count: Integers) -> int:
+    """Rows that some cut takes for being on its other side, at most.
+
+    Examples
+    --------
+    >>> misplaced(np.array([1, 2, 4]), np.array([2, 2, 2]), np.array([3, 40, 4]))
+    4
+    """
     cuts = np.unique(bin)
-    across = (moved[:, None] < cuts) & (cuts <= bin[:, None])
-    return np.array([(n @ across).max(initial=0), (labeled @ across).max(initial=0)])
+    before = np.where(bin[:, None] >= cuts, count[:, None], 0).sum(axis=0)
+    after = np.where(moved[:, None] >= cuts, count[:, None], 0).sum(axis=0)
+    return int(abs(before - after).max(initial=0))

@@ -135,16 +135,40 @@ def fit_rule(
     frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
     program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)
-    _warn_of_few_labels(rows)
+    warn_of_few_labels(rows)
+    return rule_of(
+        rows,
+        program,
+        solution,
+        constraint=constraint,
+        objective=goal,
+        label_frequency=frequency,
+        lottery=lottery,
+        random_state=random_state,
+    )
+
+
+def rule_of(
+    rows: Rows,
+    program: Program,
+    solution: Solution,
+    *,
+    constraint: str | None,
+    objective: Objective,
+    label_frequency: Mapping[Hashable, LabelFrequency],
+    lottery: Lottery,
+    random_state: Any = None,
+) -> DecisionRule:
+    """Decision rule that deploys the solution of a program; see :func:`fit_rule`."""
     hulls, mixtures = _exact(rows, program, solution)
     tables, exact = _among_cuts(rows, program, hulls, mixtures, lottery)
     deployed = _deploy(rows, program, tables, exact, lottery)
     _warn_of_heavy_bins(rows, deployed)
     snapped = deployed != exact
-    expected = _rates(rows, tables, exact, frequency, snapped=False)
+    expected = _rates(rows, tables, exact, label_frequency, snapped=False)
     realized = expected
     if snapped:
-        realized = _rates(rows, tables, deployed, frequency, snapped=True)
+        realized = _rates(rows, tables, deployed, label_frequency, snapped=True)
     has_lottery = any(len(mixture) > 1 for mixture in deployed)
     cost_of_snapping = 0.0
     if snapped:
@@ -157,13 +181,13 @@ def fit_rule(
         realized=realized,
         certificate=solution.certificate,
         objective_value=(
-            1 - solution.value if isinstance(goal, Capacity) else solution.value
+            1 - solution.value if isinstance(objective, Capacity) else solution.value
         ),
         cost_of_snapping=cost_of_snapping,
         constraint=constraint,
-        tolerance=allowed,
-        objective=goal,
-        label_frequency=frequency,
+        tolerance=program.tolerance,
+        objective=objective,
+        label_frequency=label_frequency,
         seed=_salt(random_state) if has_lottery else 0,
         lottery_share={
             key: lottery_mass(mixture, points.selection_rate)
@@ -401,49 +425,53 @@ def _rates(
     *,
     snapped: bool,
 ) -> Rates:
-    rate = partial(
-        group_rates,
-        groups=rows.groups,
-        label_frequency=frequency,
-        tuned=True,
-        snapped=snapped,
-    )
     if isinstance(rows, GroupScores) and rows.cluster is not None:
         accepted = acceptance(rows.score, rows.codes, _cuts(tables, mixtures))
-        return rate(
-            tally(
-                accepted,
-                rows.labeled,
-                rows.codes,
-                len(rows.groups),
-                rows.sample_weight,
-                rows.cluster,
-            )
+        tallies = tally(
+            accepted,
+            rows.labeled,
+            rows.codes,
+            len(rows.groups),
+            rows.sample_weight,
+            rows.cluster,
         )
-    tallies = tuple(
-        _tally_of(points, mixture, rows.n_effective(s), rows.m_effective(s))
-        for s, (points, mixture) in enumerate(zip(tables, mixtures, strict=True))
+        return group_rates(tallies, rows.groups, frequency, tuned=True, snapped=snapped)
+    sizes = [(rows.n_effective(s), rows.m_effective(s)) for s in range(len(tables))]
+    pieces = [
+        (points[[*sorted(mixture), len(points) - 1]], mixture, size)
+        for points, mixture, size in zip(tables, mixtures, sizes, strict=True)
+    ]
+    return DeferredRates(
+        partial(_rates_of_pieces, pieces, rows.groups, frequency, snapped)
     )
-    return DeferredRates(partial(rate, tallies))
+
+
+def _rates_of_pieces(
+    pieces: list[tuple[OperatingPoints, Mixture, tuple[float, float]]],
+    groups: tuple[Hashable, ...],
+    frequency: Mapping[Hashable, LabelFrequency],
+    snapped: bool,
+) -> Rates:
+    tallies = [_tally_of(*piece) for piece in pieces]
+    return group_rates(tallies, groups, frequency, tuned=True, snapped=snapped)
 
 
 def _tally_of(
-    points: OperatingPoints, mixture: Mixture, n_effective: float, m_effective: float
+    points: OperatingPoints, mixture: Mixture, size: tuple[float, float]
 ) -> Tally:
-    """Masses of a group between the cuts of its mixture."""
-    cuts = sorted(mixture)
-    levels = acceptance_levels(tuple((float(points.cut[j]), mixture[j]) for j in cuts))
-    ends = [*cuts, len(points) - 1]
+    """Masses of a group between the cuts of its mixture, and below the last."""
+    weights = [mixture[cut] for cut in sorted(mixture)]
+    cuts = tuple(zip(points.cut.tolist()[:-1], weights, strict=True))
     return Tally(
-        np.array([*levels, 0.0]),
-        np.diff(points.accepted[ends], prepend=0),
-        np.diff(points.labeled[ends], prepend=0),
-        n_effective,
-        m_effective,
+        np.array([*acceptance_levels(cuts), 0.0]),
+        np.diff(points.accepted, prepend=0),
+        np.diff(points.labeled, prepend=0),
+        *size,
     )
 
 
-def _warn_of_few_labels(rows: Rows) -> None:
+def warn_of_few_labels(rows: Rows) -> None:
+    """Tell which groups have too few labeled rows for rates to lean on."""
     few = [
         key for s, key in enumerate(rows.groups) if rows.m_effective(s) < _FEW_LABELED
     ]
@@ -469,7 +497,7 @@ def _warn_of_heavy_bins(rows: Rows, mixtures: tuple[Mixture, ...]) -> None:
             f"A bin at a threshold holds {shares}: the rates of the best rule on the "
             "rows may differ by as much. Use fairpul.refining.refine_rule, or count "
             "with more bins.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairpul.fitting import fit_rule
+from fairpul.fitting import program_of, rule_of, warn_of_few_labels
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
-from fairpul.objectives import CONSTRAINTS, Objective
+from fairpul.measures import FEWEST_LABELED
+from fairpul.objectives import (
+    CONSTRAINTS,
+    Objective,
+    check_objective,
+    check_tolerance,
+)
 from fairpul.rule import DecisionRule
+from fairpul.solvers import Program, Solution, solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,27 +89,47 @@ def frontier(
             f"A frontier needs a constraint, one of {[*CONSTRAINTS][:-1]!r}; got "
             f"{constraint!r}."
         )
+    goal = check_objective(objective)
     frequency = resolve_label_frequency(label_frequency, class_prior, scores)
-
-    def best(constraint: str | None, tolerance: float) -> DecisionRule:
-        return fit_rule(
-            scores,
-            constraint=constraint,
-            tolerance=tolerance,
-            objective=objective,
-            label_frequency=frequency,
-            lottery=True,
-        )
-
+    program = program_of(scores, frequency, goal, {})
+    warn_of_few_labels(scores)
     if tolerances is None:
-        widest = _largest_gap(best(None, 0.0), CONSTRAINTS[constraint])
+        widest = _largest_gap(scores, program, solve(program, goal), constraint)
         tolerances = np.linspace(0.0, min(1.0, widest), 21)
     allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
-    rules = tuple(best(constraint, float(gap)) for gap in allowed)
-    gaps = [_largest_gap(rule, CONSTRAINTS[constraint]) for rule in rules]
+    rules, gaps, solution = [], [], None
+    for gap in allowed.tolist():
+        program = replace(program, tolerance=check_tolerance(constraint, gap))
+        solution = solve(program, goal, near=solution)
+        rules.append(
+            rule_of(
+                scores,
+                program,
+                solution,
+                constraint=constraint,
+                objective=goal,
+                label_frequency=frequency,
+                lottery=True,
+            )
+        )
+        gaps.append(_largest_gap(scores, program, solution, constraint))
     costs = [rule.objective_value for rule in rules]
-    return Frontier(allowed, rules, np.array(costs), np.array(gaps))
+    return Frontier(allowed, tuple(rules), np.array(costs), np.array(gaps))
 
 
-def _largest_gap(rule: DecisionRule, rates: tuple[str, ...]) -> float:
-    return max(rule.expected.gaps[rate].estimate for rate in rates)
+def _largest_gap(
+    scores: GroupScores, program: Program, solution: Solution, constraint: str
+) -> float:
+    """Largest gap of a solution; nan where some FPR rests on too few labels."""
+    tpr, selection = solution.tpr, solution.selection_rate
+    prior = np.array([hull.prior for hull in program.hulls])
+    rates = {
+        "tpr": tpr,
+        "selection_rate": selection,
+        "fpr": (selection - prior * tpr) / (1 - prior),
+    }
+    for number, hull in enumerate(program.hulls):
+        few = scores.m_effective(number) < FEWEST_LABELED
+        if few and hull.label_frequency < 1:
+            rates["fpr"][number] = np.nan
+    return max(float(np.ptp(rates[rate])) for rate in CONSTRAINTS[constraint])

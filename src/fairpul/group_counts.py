@@ -16,30 +16,30 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul._groups import encode_groups, typed
+from fairpul._groups import typed
 from fairpul.binning import BINS, FINE_BINS, check_bins
-from fairpul.counting import (
-    INVALID,
+from fairpul.cells import (
     WEIGHT_UNIT,
     Cells,
-    Columns,
     Integers,
+    add_cells,
+    check_weight_scale,
+)
+from fairpul.counting import (
+    Columns,
     Refinement,
     check_one_unlabeled_code,
-    check_sum,
     count_arrays,
     count_eagerly,
     count_lazily,
 )
 from fairpul.counts_file import read_fields, write_fields
-from fairpul.disclosure import misplaced, without_small_cells
+from fairpul.disclosure import suppressed
 from fairpul.group_scores import GroupScores
 from fairpul.operating_points import OperatingPoints
 
 # Rows counted at a time: the sums of their limbs stay below 2**53.
 _CHUNK = 2**20
-# Weights whose mean is smaller than this lose digits in fixed point.
-_LEAST_MEAN_WEIGHT = 2.0**-10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +176,7 @@ class GroupCounts:
             for part in _slices(_eager(batch)):
                 merged.append(count_eagerly(part, columns, *wanted))
             if len(merged) > 16:
-                merged = [_add(merged)]
+                merged = [add_cells(merged)]
         check_one_unlabeled_code(merged)
         return _table(merged, *wanted, model)
 
@@ -248,7 +248,7 @@ class GroupCounts:
                 f"These tables of counts do not add up: they differ in "
                 f"{', '.join(unlike)}. Count both alike."
             )
-        cells = _add([self._cells, other._cells])
+        cells = add_cells([self._cells, other._cells])
         misplaced = np.zeros((len(cells.groups), 2), dtype=np.int64)
         place = {typed(key): number for number, key in enumerate(cells.groups)}
         for part in (self, other):
@@ -342,15 +342,17 @@ class GroupCounts:
         bins : int, optional
             A power of two, at most ``base_bins``; None keeps them.
         suppress_below : int, optional
-            Smallest number of rows a cell may hold, and of labeled and of unlabeled
-            rows where it holds any. Rows of smaller cells move to lower bins.
+            Smallest number of labeled, and of unlabeled, rows that a cell may hold
+            unless it holds none. Smaller ones move to neighboring bins.
 
         Returns
         -------
         GroupCounts
             Every group keeps its totals. What bins cost: a rule's gaps may grow by the
-            share of rows in its threshold bins (``fit_rule`` warns above 0.1%). What
-            suppression costs is written in ``misplaced``.
+            share of rows in its threshold bins (``fit_rule`` warns above 0.1%).
+            Suppression leaves fewer than ``suppress_below`` labeled and as many
+            unlabeled rows of each group on the wrong side of any cut; how many is
+            written in ``misplaced``.
         """
         wanted = self.base_bins if bins is None else check_bins(bins)
         if wanted > self.base_bins:
@@ -358,7 +360,7 @@ class GroupCounts:
                 f"The table has {self.base_bins} bins, which cannot become {wanted}."
             )
         number = self.bin // (self.bins // wanted)
-        cells = _add([replace(self._cells, bin=number)])
+        cells = add_cells([replace(self._cells, bin=number)])
         coarse = replace(
             self,
             codes=cells.codes,
@@ -369,7 +371,14 @@ class GroupCounts:
         )
         if suppress_below is None:
             return coarse
-        return coarse._suppressed(suppress_below)
+        shown, off = suppressed(coarse._cells, suppress_below)
+        return replace(
+            coarse,
+            codes=shown.codes,
+            bin=shown.bin,
+            sums=shown.sums,
+            misplaced=self.misplaced + off,
+        )
 
     def write_parquet(self, path: str | PathLike[str]) -> None:
         """Write the table to a file; an existing one is replaced in one step."""
@@ -381,18 +390,6 @@ class GroupCounts:
     def read_parquet(cls, path: str | PathLike[str]) -> GroupCounts:
         """Table back from :meth:`write_parquet`, checked."""
         return cls(**read_fields(path))
-
-    def _suppressed(self, least: int) -> GroupCounts:
-        moved, cost = self.bin.copy(), self.misplaced.copy()
-        for number, key in enumerate(self.groups):
-            cells = self.codes == number
-            old, n, labeled = self.bin[cells], *self.sums[cells, :2].T
-            moved[cells] = without_small_cells(key, old, n, labeled, least)
-            cost[number] += misplaced(old, moved[cells], n, labeled)
-        cells = _add([replace(self._cells, bin=moved)])
-        return replace(
-            self, codes=cells.codes, bin=cells.bin, sums=cells.sums, misplaced=cost
-        )
 
     @property
     def _kind(self) -> dict[str, Any]:
@@ -483,9 +480,9 @@ def _table(
 ) -> GroupCounts:
     if not cells:
         raise ValueError("There is no batch to count.")
-    merged = _add(cells)
+    merged = add_cells(cells)
     if merged.sums.shape[1] > 2:
-        _check_weight_scale(merged.sums)
+        check_weight_scale(merged.sums)
     return GroupCounts(
         merged.groups,
         merged.codes,
@@ -497,53 +494,3 @@ def _table(
         np.zeros((len(merged.groups), 2), dtype=np.int64),
         model,
     )
-
-
-def _add(parts: Sequence[Cells]) -> Cells:
-    """Cells of all parts, sorted by group and bin, each once."""
-    codes, groups = _common_codes(parts)
-    number = np.concatenate([part.bin for part in parts])
-    sums = np.concatenate([part.sums for part in parts])
-    order = np.lexsort((number, codes))
-    codes, number, sums = codes[order], number[order], sums[order]
-    new = (np.diff(codes, prepend=-1) != 0) | (np.diff(number, prepend=-1) != 0)
-    starts = np.flatnonzero(new)
-    if len(starts):
-        check_sum(np.add.reduceat(sums.astype(np.float64), starts))
-        sums = np.add.reduceat(sums, starts)
-    invalid = {kind: sum(part.invalid[kind] for part in parts) for kind in INVALID}
-    n_minus = sum(part.n_minus for part in parts)
-    return Cells(groups, codes[starts], number[starts], sums, invalid, n_minus)
-
-
-def _common_codes(
-    parts: Sequence[Cells],
-) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
-    """Codes of the cells of all parts under common keys, of groups with cells only."""
-    present = [np.unique(part.codes) for part in parts]
-    keys = [
-        part.groups[code]
-        for part, codes in zip(parts, present, strict=True)
-        for code in codes
-    ]
-    column = np.empty(len(keys), dtype=object)
-    column[:] = keys
-    common, groups = encode_groups(column, len(keys))
-    ends = np.cumsum([len(codes) for codes in present])
-    translated = [
-        new[np.searchsorted(old, part.codes)]
-        for part, old, new in zip(
-            parts, present, np.split(common, ends[:-1]), strict=True
-        )
-    ]
-    return np.concatenate(translated), groups
-
-
-def _check_weight_scale(sums: Integers) -> None:
-    n, weight = int(sums[:, 0].sum()), int(sums[:, 2].sum())
-    if weight < n * _LEAST_MEAN_WEIGHT * WEIGHT_UNIT:
-        raise ValueError(
-            f"The weights of {n} rows sum to {weight / WEIGHT_UNIT:.3g}, too little "
-            "for the fixed point of the table. Multiply them by a constant: the rule "
-            "is the same."
-        )

@@ -90,7 +90,8 @@ def know_label_frequency(
         else:
             # Of a pooled estimate the bound of all groups is no bound for each.
             low = min(value.low, bound[key]) if not pooled else bound[key]
-            at = max(value.estimate, low)
+            # The estimate of a small group may come from all groups together.
+            at = value.estimate if from_user else max(value.estimate, low)
             known[key] = replace(value, estimate=at, low=low, high=1.0)
     return Knowledge(known, bound, contradicted, pooled)
 

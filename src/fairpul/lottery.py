@@ -12,6 +12,9 @@ Array = NDArray[np.float64]
 #: Weights of positions on a group's hull, or of positions among all its cuts.
 Mixture = dict[int, float]
 
+# Up to so many pairs of cuts, a table of all of them costs less than a search.
+_FEW_CHORDS = 4096
+
 # Weights under this are rounding, not a decision.
 _NO_WEIGHT = 1e-9
 
@@ -178,6 +181,14 @@ def _first_chord_below(
 ) -> NDArray[np.intp]:
     """Return the first end, for each start, whose chord passes x at or below height."""
     above = int(np.searchsorted(q, x, side="left"))
+    if len(first) * (len(q) - above) <= _FEW_CHORDS:  # look at all at once
+        i = first[:, None]
+        end = slice(max(above, 1), None)
+        later = q[end] > q[i]
+        chord = t[i] + (t[end] - t[i]) * (x - q[i]) / np.where(later, q[end] - q[i], 1)
+        below = (chord <= height) & later
+        found = below.argmax(axis=1) + end.start
+        return np.where(below.any(axis=1), found, len(q))
     low: NDArray[np.intp] = np.maximum(above, first + 1)
     high = np.full(len(first), len(q))
     while (low < high).any():

@@ -15,6 +15,8 @@ from fairpul.tally import Tally
 
 #: The rates of a group.
 RATES = ("tpr", "fpr", "selection_rate", "ppv", "prevalence")
+#: Fewer labeled rows than this in a group support no claim beyond its TPR.
+FEWEST_LABELED = 20
 # Methods of a LabelFrequency that stand for a class prior of the user.
 PRIOR_METHOD = "class_prior"
 

@@ -166,16 +166,14 @@ def on_concave_hulls(
     mass = (x - before[0]).astype(np.float64)
     share = (y - before[1]) / mass
     if len(starts) > 1:
-        lengths = np.diff(starts, append=len(x))
-        share += np.repeat(2.0 * np.arange(len(starts))[::-1], lengths)
+        bounds = np.append(starts, len(x))
+        share += np.repeat(2.0 * np.arange(len(starts))[::-1], bounds[1:] - bounds[:-1])
     edges = isotonic_regression(share, weights=mass, increasing=False).blocks
     first, last = edges[:-1], edges[1:] - 1
     left = before[:, first]
     run, rise = x[last] - left[0], y[last] - left[1]
-    lengths = np.diff(edges)
-    height = np.repeat(run, lengths) * (y - np.repeat(left[1], lengths)) - np.repeat(
-        rise, lengths
-    ) * (x - np.repeat(left[0], lengths))
+    edge = np.repeat(np.arange(len(run)), edges[1:] - first)
+    height = run[edge] * (y - left[1][edge]) - rise[edge] * (x - left[0][edge])
     if x.dtype.kind == "i":
         reflex = run[:-1] * rise[1:] > run[1:] * rise[:-1]
         reflex &= left[0, 1:] > 0

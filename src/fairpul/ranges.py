@@ -11,6 +11,7 @@ import numpy as np
 from fairpul.estimate import Estimate
 from fairpul.label_frequency import LabelFrequency
 from fairpul.measures import (
+    FEWEST_LABELED,
     PRIOR_METHOD,
     RATES,
     Measured,
@@ -30,8 +31,6 @@ from fairpul.unlabeled import (
 
 #: Whom selection rate, PPV and prevalence are about.
 POPULATIONS = ("all", "unlabeled")
-#: Fewer labeled rows than this in a group support no claim beyond its TPR.
-FEWEST_LABELED = 20
 _FEWEST_CLUSTERS = 15
 # Closer than this to the labeled share, a label frequency leaves hardly a negative.
 _LEAST_ABOVE_SHARE = 1.02

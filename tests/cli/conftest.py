@@ -50,6 +50,24 @@ def fairpul(tmp_path):
     return run
 
 
+@pytest.fixture
+def quick(tmp_path, monkeypatch, capsys):
+    """Run the command inside this process: for the many variants of bad input."""
+    from fairpul.cli.running import run
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def inside(*arguments, code=0):
+        capsys.readouterr()
+        found = run([*map(str, arguments)])
+        out, err = capsys.readouterr()
+        assert found == code, err + out
+        return Outcome(found, out, err)
+
+    return inside
+
+
 @pytest.fixture(scope="session")
 def rows():
     data = make_underdiagnosed(3000, random_state=1)

@@ -105,13 +105,27 @@ def parts(folder):
         (("frobnicate",), "No such command"),
     ],
 )
-def test_bad_input_gives_one_line_and_no_file(
-    fairpul, scored, tmp_path, arguments, said
-):
+def test_bad_input_gives_one_line_and_no_file(quick, scored, tmp_path, arguments, said):
     (tmp_path / "rule.txt").write_text("no rule")
     before = sorted(tmp_path.iterdir())
-    assert said in fairpul(*arguments, code=2).complaint
+    assert said in quick(*arguments, code=2).complaint
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("audit", "scored.parquet"), "exactly one of --decision"),
+        (("fit", "scored.parquet", "--out", "o.json"), "--score is required"),
+        (("apply", "scored.parquet", "x.json", "--out", "o.csv"), "does not exist"),
+        (("count", "scored.parquet", "--out", "o.parquet"), "--score is required"),
+        (("merge", "x.parquet", "--out", "o.parquet"), "not a table of counts"),
+        (("demo", "--out", "nope/demo.html"), "'nope' does not exist"),
+    ],
+)
+def test_every_command_fails_in_one_line(fairpul, scored, tmp_path, arguments, said):
+    assert said in fairpul(*arguments, code=2).complaint
+    assert [*tmp_path.iterdir()] == [scored]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +134,7 @@ def test_bad_input_gives_one_line_and_no_file(
         ("empty.csv", "", "is empty"),
         ("header.csv", "p,dx,sex\n", "no rows"),
         ("text.csv", "p,dx,sex\n0.5,1,f\nmany,0,f\n", "'p' must hold numbers"),
-        ("score.csv", "p,dx,sex\n0.5,1,f\n7.5,0,f\n", "in [0, 1]"),
+        ("score.csv", "p,dx,sex\n0.5,1,f\n7.5,0,f\n", "between 0 and 1"),
         ("codes.csv", "p,dx,sex\n0.5,1,f\n0.5,2,f\n", "Labels must be 1"),
         ("none.csv", "p,dx,sex\n0.5,0,f\n0.5,0,f\n", "no labeled row"),
         ("group.csv", "p,dx,sex\n0.5,1,f\n0.5,0,f\n0.5,0,m\n", "['m'] have no labeled"),
@@ -131,10 +145,11 @@ def test_bad_input_gives_one_line_and_no_file(
         ("what.xlsx", "p,dx,sex\n", "must be CSV or Parquet"),
     ],
 )
-def test_bad_data_gives_one_line_and_no_file(fairpul, tmp_path, name, content, said):
+def test_bad_data_gives_one_line_and_no_file(quick, tmp_path, name, content, said):
     path = tmp_path / name
     path.write_text(content)
-    done = fairpul("audit", path, *COLUMNS, "--threshold", 0.4, "--html", "o.html", code=2)
+    arguments = ("--threshold", 0.4, "--html", "o.html")
+    done = quick("audit", path, *COLUMNS, *arguments, code=2)
     assert said in done.complaint
     assert list(tmp_path.iterdir()) == [path]
 
@@ -148,10 +163,10 @@ def test_bad_data_gives_one_line_and_no_file(fairpul, tmp_path, name, content, s
         ("p,dx,sex\n0.5,1,f\n0.5,0,f\n0.5,0,m\n", "['m'] have no labeled"),
     ],
 )
-def test_rows_that_cannot_be_counted_are_an_error(fairpul, tmp_path, content, said):
+def test_rows_that_cannot_be_counted_are_an_error(quick, tmp_path, content, said):
     path = tmp_path / "rows.csv"
     path.write_text(content)
-    done = fairpul("count", path, *COLUMNS, "--out", "o.counts.parquet", code=2)
+    done = quick("count", path, *COLUMNS, "--out", "o.counts.parquet", code=2)
     assert said in done.complaint
     assert list(tmp_path.iterdir()) == [path]
 
@@ -216,7 +231,9 @@ def test_an_interrupt_leaves_nothing(scored, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3)  # imports done, rules being solved
+    while not parts(tmp_path):  # until the page is begun
+        time.sleep(0.05)
+        assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 2, err

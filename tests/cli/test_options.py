@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("polars")
 
-from fairpul.cli.options import Condition, parse_priors  # noqa: E402
+from fairpul.cli.options import Condition, parse_priors
 
 
 def test_a_group_whose_name_has_dots_is_found():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairpul import GroupCounts
-from fairpul.counting import INVALID
+from fairpul.cells import INVALID
 
 GROUPS = [[], ["sex"], ["site"], ["urban"], ["sex", "site", "urban"]]
 REFINE = {"f": (1700, 4095), "m": (0, 4096)}

@@ -22,6 +22,9 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    from fairpul.cli.running import run
-
+    try:
+        from fairpul.cli.running import run
+    except KeyboardInterrupt:
+        print("fairpul: interrupted; no file was written", file=sys.stderr)
+        return 2
     return run(sys.argv[1:])

@@ -150,7 +150,7 @@ def audit(
     if html is None:
         report = audit_files(files, labeled, group, cut, prior, weight, cluster)
     else:
-        with replacing(html) as beside:  # an unwritable path fails before the work
+        with replacing(html) as beside:
             report = audit_files(files, labeled, group, cut, prior, weight, cluster)
             known = None if chosen is None else chosen.rule
             page = page_of(report, known, files, title=title, date=date)

@@ -58,8 +58,8 @@ def _why(undecided: pl.DataFrame, rule: DecisionRule, groups: Sequence[str]) -> 
     counts = ", ".join(f"{group!r}: {n}" for group, n in total.rows()[:8])
     return (
         f"{total['len'].sum()} rows have no decision, by group {counts}. The rule "
-        f"knows the groups {list(rule.groups)!r} and needs a score in [0, 1] and, for a "
-        "lottery, a row id. Refit it with the new groups, or repair these rows."
+        f"knows the groups {list(rule.groups)!r}; it needs a score in [0, 1] and, for "
+        "a lottery, a row id. Refit it with the new groups, or repair these rows."
     )
 
 

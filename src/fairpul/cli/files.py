@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairpul.cli.console import Bar
@@ -49,7 +50,13 @@ def is_counts(path: Path) -> bool:
         return False
     if path.stat().st_size == 0:
         return False
-    return _COUNTS_KEY in (pq.read_schema(path).metadata or {})
+    try:
+        return _COUNTS_KEY in (pq.read_schema(path).metadata or {})
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"The file {str(path)!r} cannot be read: {error}. Is it complete? Export "
+            "it again."
+        ) from error
 
 
 def check_columns(frame: pl.LazyFrame, names: Sequence[str], path: Path) -> None:
@@ -118,6 +125,7 @@ def replacing(path: Path) -> Iterator[Path]:
         )
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        beside.touch()  # a folder that cannot be written to fails before the work
         yield beside
         os.replace(beside, path)
     finally:

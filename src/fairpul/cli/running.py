@@ -16,6 +16,7 @@ from fairpul.cli.app import app
 from fairpul.cli.console import one_line, say
 
 BAD_INPUT = 2
+_INTERRUPTED = 130  # as typer reports it
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -28,9 +29,9 @@ def run(arguments: Sequence[str]) -> int:
             code = app(list(arguments), prog_name="fairpul", standalone_mode=False)
             sys.stdout.flush()
         except Exit as stop:
-            return int(stop.exit_code)
+            code = int(stop.exit_code)
         except (KeyboardInterrupt, Abort):
-            return _fail("interrupted; no file was written or replaced")
+            code = _INTERRUPTED
         except TyperException as error:
             if not error.format_message().strip():  # help was asked for by no arguments
                 return BAD_INPUT
@@ -45,6 +46,8 @@ def run(arguments: Sequence[str]) -> int:
             return _fail(_of_reader(error))
         except (ValueError, TypeError, OverflowError, ImportError) as error:
             return _fail(str(error))
+    if code == _INTERRUPTED:
+        return _fail("interrupted; no file was written or replaced")
     return code if isinstance(code, int) else 0
 
 

@@ -62,6 +62,7 @@ def styled(chart: Any) -> dict[str, Any]:
             "gridOpacity": 0.6,
             "tickCount": 5,
             "labelPadding": 5,
+            "labelFlush": False,
         },
         "text": {"color": ink, "fontSize": 12},
     }
@@ -157,7 +158,8 @@ def score_distribution(name: str, number: int, values: Distribution) -> Any:
     base = _chart(rows)
     x = _share(alt.X, "from:Q", "Score", domain=(0.0, 1.0))
     everybody = base.mark_bar(color=color, opacity=0.35).encode(
-        x=x, x2="to:Q", y=_share(alt.Y, "rows:Q", "Share of rows", domain=None)
+        x=x, x2="to:Q", y=_share(alt.Y, "rows:Q", "Share of rows", domain=None),
+        y2=alt.datum(0),
     )
     labeled = base.mark_line(
         color=color, strokeWidth=2.2, interpolate="step-after"
@@ -199,6 +201,7 @@ def hidden_gap_band(data: Exhibits) -> Any:
             title="Labeling bias granted (odds ratio)",
             values=[row["bias"] for row in rows],
             format="~g",
+            labelOverlap=False,
         ),
     )
     band = base.mark_area(color="var(--accent)", opacity=0.22).encode(

@@ -92,7 +92,7 @@ def _figure(order: Sequence[str]) -> Any:
             x=x, shape=alt.Shape("group:N", scale=scale["shape"], legend=None)
         ),
         data=alt.NamedData(name="rows"),
-    ).properties(width=290, height={"step": 34})
+    ).properties(width=320, height={"step": 34})
     return layers.facet(
         row=alt.Row(
             "measure:N",

@@ -128,11 +128,15 @@ def _explorer(data: Exhibits) -> dict[str, Any]:
     view = explorer_view(assert_explorer, [group_name(key) for key in data.audit.rates])
     return view | {
         "json": Markup(_script_json(view["data"])),
-        # A closing tag inside a string of the libraries would end the script.
-        "libraries": Markup(
-            vl_convert.javascript_bundle(None).replace("</script", "<\\/script")
-        ),
+        "libraries": Markup(_libraries()),
     }
+
+
+def _libraries() -> str:
+    """Vega, Vega-Lite and its embedder, to go into a script element."""
+    bundle: Any = vl_convert.javascript_bundle  # typed as if it needed a snippet
+    # A closing tag inside one of its strings would end the script.
+    return str(bundle()).replace("</script", "<\\/script")
 
 
 def _script_json(value: Any) -> str:

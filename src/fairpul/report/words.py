@@ -78,10 +78,10 @@ def headline(audit: Audit) -> str:
             "The labels do not settle whether recall differs between the groups: the "
             f"gap may be nil, or as large as {points(gap.high)} percentage points."
         )
-    per_hundred = [round(100 * audit.rates[key]["tpr"].estimate) for key in pair]
+    found = [round(100 * audit.rates[key]["tpr"].estimate) for key in (low, high)]
     return (
-        f"Of 100 positives, {per_hundred[0]} are found in group {group_name(high)} and "
-        f"{per_hundred[1]} in group {group_name(low)}."
+        f"Of 100 positives in group {group_name(low)}, {found[0]} are found; of 100 in "
+        f"group {group_name(high)}, {found[1]}."
     )
 
 

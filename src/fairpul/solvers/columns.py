@@ -24,8 +24,15 @@ _IMPROVEMENT = 1e-12
 _MOST_ROUNDS = 500
 
 
-def solve_by_columns(program: Program) -> Solution:
+def solve_by_columns(program: Program, near: Solution | None = None) -> Solution:
     """Optimum over mixtures of hull cuts, for any program that has a solution.
+
+    Parameters
+    ----------
+    program : Program
+        The problem.
+    near : Solution, optional
+        Of the same hulls under other tolerances: its cuts are tried first.
 
     Notes
     -----
@@ -34,6 +41,9 @@ def solve_by_columns(program: Program) -> Solution:
     best of each group enters until none improves.
     """
     active = _first_columns(program)
+    if near is not None and near.mixtures is not None:
+        for columns, mixture in zip(active, near.mixtures, strict=True):
+            columns.extend(sorted(set(mixture) - set(columns)))
     best_bound = -np.inf
     for _ in range(_MOST_ROUNDS):
         result = _solve_master(program, active)

@@ -77,7 +77,8 @@ def solve_equal_opportunity(program: Program, cost: MinimumCost) -> Solution:
     )
     low, high = slopes.T
     if width:  # what holds a group at the lower end cannot pull it down, and so on
-        at_low, at_high = tpr <= u, tpr >= u + width
+        at_low, at_high = tpr <= u + _ROUNDING, tpr >= u + width - _ROUNDING
+        low = np.where(tpr == 0, -np.inf, low)
         low = np.where(at_low, np.maximum(low, 0), np.where(at_high, low, 0))
         high = np.where(at_low, high, np.where(at_high, np.minimum(high, 0), 0))
     bound = lagrangian_bound(program, {"tpr": -_prices(low, high, 0.0)})

@@ -16,7 +16,8 @@
     const at = (id) => Number(document.getElementById(id).value);
     const wish = form.elements.wish.value;
     const key = [wish, at(wish), at("tolerance")].join("|");
-    return { wish: wish, bias: at("bias"), cell: data.cells[key] };
+    return { wish: wish, level: at(wish), tolerance: at("tolerance"), bias: at("bias"),
+      cell: data.cells[key] };
   }
 
   function label() {
@@ -28,8 +29,9 @@
     }
   }
 
-  function cellOf(kind, text) {
+  function cellOf(kind, text, name) {
     const element = document.createElement(kind);
+    if (name) { element.dataset.label = name; }
     element.textContent = text;
     if (kind === "th") { element.scope = "row"; }
     return element;
@@ -38,8 +40,9 @@
   function showTable(now) {
     rows.replaceChildren(...now.cell.groups.map((group, i) => {
       const row = document.createElement("tr");
-      row.append(cellOf("th", data.groups[i]), cellOf("td", group.cut),
-        cellOf("td", range(group.tpr)), cellOf("td", range(group.selected)));
+      row.append(cellOf("th", data.groups[i]), cellOf("td", group.cut, "Select if"),
+        cellOf("td", range(group.tpr), "True positive rate"),
+        cellOf("td", range(group.selected), "Share selected"));
       return row;
     }));
   }
@@ -47,7 +50,10 @@
   function showWords(now) {
     const gap = now.cell.gap[now.bias];
     const open = now.cell.open[now.bias];
-    says.textContent = percent(now.cell.total) + " of everybody are selected. The gap " +
+    const level = data.controls[now.wish][now.level];
+    const limit = data.controls.tolerance[now.tolerance];
+    says.textContent = (now.wish === "recall" ? "Recall floor " : "Capacity ") + level +
+      ", largest gap " + limit + ": " + percent(now.cell.total) + " of everybody are selected. The gap " +
       "in true positive rates lies between " + points(Math.max(0, gap[1])) + " and " +
       points(gap[2]) + " percentage points" +
       (now.bias > 0 ? " with the bias granted. " : ". ") +
