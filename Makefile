@@ -7,13 +7,13 @@ PYTHON_OLDEST ?= python3.11
 export OMP_NUM_THREADS ?= 1
 
 OLDEST = numpy==1.26.0 scipy==1.12.0 scikit-learn==1.6.0 narwhals==2.20.0 \
-	pandas==2.2.0 polars==1.0.0 pyarrow==16.0.0 duckdb==1.0.0 \
+	pandas==2.2.0 polars==1.0.0 pyarrow==16.0.0 duckdb==1.1.0 \
 	fairlearn==0.12.0 skops==0.11.0
 
 .PHONY: demo test lint simulate wheel wheel-test oldest bench bench-smoke clean
 
 demo: .venv-demo/ready
-	.venv-demo/bin/python examples/underdiagnosis.py
+	.venv-demo/bin/fairpul demo
 
 test: lint
 	.venv/bin/pytest -n 2
@@ -62,7 +62,7 @@ endef
 
 .venv-demo/ready: pyproject.toml
 	$(call new_environment,$(PYTHON))
-	$(@D)/bin/pip install --quiet --editable .
+	$(@D)/bin/pip install --quiet --editable ".[app]"
 	touch $@
 
 .venv-newest/ready: pyproject.toml | wheel
@@ -139,14 +139,17 @@ docs: .venv-docs/ready
 	$(@D)/bin/pip install --quiet --editable . --group docs
 	touch $@
 
-# How often the intervals hold the truth, on simulated data: about half an hour.
+# How often the intervals hold the truth, on simulated data: about half an hour. When it
+# is interrupted, it goes on from there.
 .PHONY: coverage coverage-smoke
 coverage: .venv/ready
-	.venv/bin/python -m experiments.coverage
+	.venv/bin/python -m experiments.coverage --out build/coverage.csv
+	cp build/coverage.csv experiments/results/coverage.csv
 
 coverage-smoke: .venv/ready
+	rm -f build/coverage-smoke.csv
 	.venv/bin/python -m experiments.coverage --sizes 1500 --runs 4 --chain-runs 1 \
-		--out build/coverage-smoke.csv
+		--boosting-runs 1 --out build/coverage-smoke.csv
 
 # CPU time and memory against np.sort and against the peers that install, each in an
 # environment of its own: minutes. Writes benchmarks/results/bench.csv and docs.
@@ -166,4 +169,21 @@ bench-smoke: .venv-bench/ready
 .venv-bench-%/ready:
 	$(call new_environment,$(PYTHON))
 	$(@D)/bin/pip install --quiet $*
+	touch $@
+
+# The page in headless Chromium, without network, with axe-core from npm.
+.PHONY: browser chromium
+browser: .venv-browser/ready | chromium
+	.venv-browser/bin/pytest -m browser tests/browser
+
+chromium:
+	@{ which chromium && which chromedriver && which npm; } >/dev/null || { \
+		apt-get update --quiet && \
+		apt-get install --quiet --yes --no-install-recommends \
+			chromium chromium-driver npm; \
+	} || { echo "Install chromium, chromium-driver and npm" >&2; exit 1; }
+
+.venv-browser/ready: pyproject.toml
+	$(call new_environment,$(PYTHON))
+	$(@D)/bin/pip install --quiet --editable ".[app]" --group browser
 	touch $@

@@ -128,8 +128,10 @@ def measure_peers(environments, sizes, repeats, folder):
         output = folder / f"{peer}.csv"
         fit_in = [n for n in sizes if n < 10**7 or peer not in SLOW_PEERS]
         subprocess.run(
-            [python, HERE / "peers.py", peer, output, "--rows", *map(str, fit_in)]
-            + ["--repeats", str(repeats)],
+            [
+                *(python, HERE / "peers.py", peer, output),
+                *("--repeats", str(repeats), "--rows", *map(str, fit_in)),
+            ],
             check=True,
         )
         with output.open(newline="", encoding="utf-8") as file:
@@ -138,6 +140,7 @@ def measure_peers(environments, sizes, repeats, folder):
 
 
 def main():
+    """Run the benchmark and write its results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--sizes", type=int, nargs="+")

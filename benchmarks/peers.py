@@ -18,6 +18,7 @@ from timing import cpu_ratio, peak_memory
 
 
 def fairlearn(score, labeled, group):
+    """ThresholdOptimizer on given scores."""
     from fairlearn.postprocessing import ThresholdOptimizer
     from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -43,6 +44,7 @@ def fairlearn(score, labeled, group):
 
 
 def error_parity(score, labeled, group):
+    """RelaxedThresholdOptimizer at tolerance 0."""
     from error_parity import RelaxedThresholdOptimizer
 
     def task():
@@ -54,6 +56,7 @@ def error_parity(score, labeled, group):
 
 
 def aif360(score, labeled, group):
+    """EqOddsPostprocessing of the decisions at the median score."""
     import pandas as pd
     from aif360.algorithms.postprocessing import EqOddsPostprocessing
     from aif360.datasets import BinaryLabelDataset
@@ -76,6 +79,7 @@ def aif360(score, labeled, group):
 
 
 def oxonfair(score, labeled, group):
+    """DeepFairPredictor, accuracy under a bound on equalized odds."""
     from oxonfair import DeepFairPredictor
     from oxonfair import group_metrics as metrics
 
@@ -97,6 +101,7 @@ PEERS = {
 
 
 def main():
+    """Time one peer."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("output")

@@ -36,9 +36,9 @@ prototype of the bare solver reached.
 
 ## Fitting a rule
 
-`fit_rule(score, labeled, group, label_frequency=..., lottery=True)`: arrays in, checked,
-exact mixture with its certificate out. Groups are integers. In parentheses: the goal for
-the bare solver; validation and the rule around it may cost half as much again.
+`fit_rule(score, labeled, group, label_frequency=..., lottery=True)`: arrays in, the
+exact mixture with its certificate out, checks included. Groups are integers. In
+parentheses: the goal for the bare solver; all around it may cost half as much again.
 
 {fits}
 
@@ -56,16 +56,15 @@ one group has a thousandth of the rows.
 
 ## Everything else
 
-Two groups. Deciding is to be compared with copying the scores. Group names in strings are
-coded first, which costs more than the fit itself. The frontier solves 101 tolerances.
+Two groups. Deciding is to be compared with copying the scores. Group names in strings
+are coded first, which costs more than the fit itself. The frontier has 101 tolerances.
 
 {others}
 
 ## Other libraries
 
-Equalized odds of two groups, each library by its defaults. They expect true labels and
-get the PU labels instead, so that all read the same rows; none of them has a notion of a
-label frequency, an interval or a certificate.
+Equalized odds of two groups, each library by its defaults. They expect true labels
+and get the PU labels instead, so that all read the same rows.
 
 {peers}
 

@@ -60,8 +60,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
     "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),  # not "<... object at 0x...>"
     "abort_on_example_error": True,
     "plot_gallery": "True",
 }

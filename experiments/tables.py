@@ -26,6 +26,7 @@ COLUMNS = [
     "splits",
     "fitted_on",
 ]
+_WITH_VARIANTS = ("methods", "base-models")
 #: Names in the published tables that differ from ours.
 OURS = {"FairPUL": "FairPUL-EOP", "In": "Agarwal"}
 #: Rows that the paper lacks and every table of ours has.
@@ -104,13 +105,16 @@ def _unpublished(
     """Methods and metrics of a table's cells without a published figure of their own.
 
     A variant of a method, such as "Oracle (upsampled)", carries the published figure of
-    the method, so that its distance can be read too.
+    the method, so that its distance can be read too; it is shown in the tables that
+    compare methods.
     """
     here = published[published.table == table]
     rows = summary.merge(here[CELL].drop_duplicates(), on=CELL)
     plain = rows.method.str.replace(r" \(.*\)", "", regex=True)
     rows = rows.assign(ours=plain, table=table)
-    rows = rows[plain.isin(set(here.ours) | _EVERYWHERE)]
+    if table not in _WITH_VARIANTS:
+        rows = rows[rows.method == plain]
+    rows = rows[rows.ours.isin(set(here.ours) | _EVERYWHERE)]
     figures = here[[*CELL, "ours", "metric", "published_mean", "published_sd"]]
     rows = rows.merge(figures, on=[*CELL, "ours", "metric"], how="left")
     rows = rows[rows.published_mean.isna() | (rows.method != rows.ours)]

@@ -190,6 +190,14 @@ def test_a_prior_that_the_data_contradict_gives_no_fpr():
     assert found.rates["m"]["tpr"].estimate > 0
 
 
+def test_one_class_prior_for_all_groups_is_doubted():
+    one = audit(SCORES, threshold=0.2, class_prior=0.3)
+    each = audit(SCORES, threshold=0.2, class_prior={"f": 0.3, "m": 0.3})
+    assert one.rates.to_dict() == each.rates.to_dict()
+    assert any(text.startswith("One class prior") for text in one.warnings)
+    assert not any(text.startswith("One class prior") for text in each.warnings)
+
+
 def test_the_sign_of_the_fpr_gap_may_be_open():
     found = audit(SCORES, decision=DATA.posterior >= 0.7)
     assert found.gaps["fpr"].low == 0
@@ -202,8 +210,9 @@ def test_the_sign_of_the_fpr_gap_may_be_open():
 @pytest.mark.parametrize(
     ("decision", "text"),
     [
-        (np.ones(8000), "accepts everybody in group 'f'"),
-        (np.zeros(8000), "accepts nobody in group 'm'"),
+        (np.ones(8000), "accepts everybody in groups 'f', 'm'"),
+        (np.zeros(8000), "accepts nobody in groups 'f', 'm'"),
+        ((DATA.group == "m").astype(int), "accepts nobody in group 'f'"),
         (np.arange(8000) % 2, "does not recognize positives"),
     ],
 )

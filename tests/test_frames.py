@@ -29,7 +29,7 @@ FRAMES = {
     "polars lazy categorical": lambda table: (
         pl.from_arrow(table).lazy().with_columns(pl.col("sex").cast(pl.Categorical))
     ),
-    "duckdb": lambda table: duckdb.connect().from_arrow(table),
+    "duckdb": lambda table: duckdb.from_arrow(table),
 }
 
 
@@ -125,7 +125,7 @@ def test_one_group_needs_no_group_column(frame, hostile_rows, make_rule):
 
 @pytest.mark.parametrize("bins", [None, 4096])
 def test_sql_decides_like_apply(hostile_rows, make_rule, bins):
-    relation = duckdb.connect().from_arrow(hostile_rows.arrow())
+    relation = duckdb.from_arrow(hostile_rows.arrow())
     rule = make_rule(["f", "é'"], ONE if bins is None else BINNED, bins)
     text = rule.to_sql("duckdb", score="p", group="sex", row_id="uid")
     found = relation.order("row").project(text).fetchall()
@@ -143,7 +143,7 @@ def test_sixty_groups_do_not_exhaust_the_recursion(make_rule):
     eager = rule.apply(table, score="p", group="g", row_id="row")
     lazy = rule.apply(table.lazy(), score="p", group="g", row_id="row").collect()
     assert eager.equals(lazy)
-    sql = duckdb.connect().from_arrow(table.to_arrow())
+    sql = duckdb.from_arrow(table.to_arrow())
     sql = rule.apply(sql, score="p", group="g", row_id="row").order("row")
     assert sql.to_arrow_table()["decision"].to_pylist() == lazy["decision"].to_list()
 

@@ -106,6 +106,17 @@ def test_curves_are_the_hull_and_the_marks_the_realized_rates(scores, rule, ax):
         ]
 
 
+def test_marks_on_new_rows_are_the_rates_on_those(rule, ax):
+    new = make_underdiagnosed(4000, random_state=1)
+    scores = GroupScores(new.score, new.labeled, new.group)
+    display = GroupCurvesDisplay.from_scores(scores, rule=rule, ax=ax)
+    accepted = rule.decide(new.score, new.group) == 1
+    for key in "fm":
+        x, tpr = (value.estimate for value in display.points[key])
+        assert x == accepted[new.group == key].mean()
+        assert tpr == accepted[(new.group == key) & (new.labeled == 1)].mean()
+
+
 def test_curves_over_the_fpr_follow_its_formula_by_hand(ax):
     # 2 of 10 rows labeled, c = .5: prior .4. The best 4 hold 1.5 of the labeled mass.
     scores = GroupScores([0.9] * 4 + [0.1] * 6, [1, 0, 0, 0, 1] + [0] * 5, None)

@@ -28,14 +28,16 @@ def test_odds_identity_to_three_digits(mechanism):
     """Odds of the observed TPR = labeling ratio times odds of the true one."""
     of_accepted, of_rejected = MECHANISMS[mechanism]
     rng = np.random.default_rng(5)
-    n, tpr = 20_000_000, 0.7  # positives; 3 digits need some millions of labels
+    n, tpr = 2_000_000_000, 0.7  # positives
     accepted = rng.binomial(n, tpr)
     labeled_accepted = rng.binomial(accepted, of_accepted)
     labeled = labeled_accepted + rng.binomial(n - accepted, of_rejected)
     observed = labeled_accepted / labeled
     recovered = shifted_tpr(observed, of_accepted / of_rejected)
-    # 4 standard errors of an observed share of .99 of 7e6 labels are .0006.
-    assert recovered == pytest.approx(tpr, abs=2e-3 if of_rejected < 0.1 else 5e-4)
+    # The fewest labels are 1.2e7 of rejected positives: 5 standard errors are 3e-4.
+    assert recovered == pytest.approx(tpr, abs=5e-4)
+    ratio = (observed / (1 - observed)) / (tpr / (1 - tpr))
+    assert ratio == pytest.approx(of_accepted / of_rejected, rel=2e-3)
 
 
 def test_gamma_recovers_the_labeling_ratio_of_a_disparity_by_labeling_alone():

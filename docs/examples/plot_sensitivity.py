@@ -17,8 +17,10 @@ report = audit(scores, capacity=0.4, label_frequency={"f": 0.3, "m": 0.7})
 SensitivityDisplay.from_audit(report)
 
 # %%
-# The finding in words:
+# The same as numbers, with what the finding survives at the lower end of its interval:
 
-print(report.gaps["tpr"])
-for text in report.warnings:
-    print("-", text)
+print("gap:", report.gaps["tpr"])
+bias = report.sensitivity["labeling_bias"]
+print(f"one group's labels alone: {bias.estimate:.1f}, at least {bias.low:.1f}")
+both = report.sensitivity["labeling_bias_both"]
+print(f"both, in opposite directions: {both.estimate:.1f}, at least {both.low:.1f}")

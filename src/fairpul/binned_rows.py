@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,8 @@ _CHUNK = 2**15
 # whose edges grow as row^(2/3) too.
 _BINS_FACTOR = 2.5
 _MOST_BINS = 2**20
+# Bins looked at together: groups share the overhead, and no table outgrows the rows.
+_BLOCK = 2**14
 _SAMPLE = 4096
 # Shifts of the score before its bits are read: 1 gives bins of equal width, smaller
 # ones bins that are narrower where scores are small.
@@ -131,26 +133,29 @@ class BinnedRows:
     @cached_property
     def hulls(self) -> list[OperatingPoints]:
         """Hull of each group; of its flat top only the two ends."""
-        bins = self._bins()
-        matter = self._matter(bins)
-        tied = self._one_score(bins, matter)
-        matter[tied.positions] = False
-        which = np.flatnonzero(matter)
+        bins, inner = self._bins_that_matter()
+        tied = self._one_score(bins)
+        sorted_ones = bins.n_labeled > 0
+        sorted_ones[tied.positions] = False
+        which = np.flatnonzero(sorted_ones)
         ranked = self._gather(bins, which)
         ends = np.cumsum(bins.n[which]) - 1
         at = corners(ranked, ends)
         # Counts at a row: those at the end of its bin without the rows in between.
         run = np.searchsorted(ends, at)
-        below = labeled_up_to(ranked.labeled, ends)[run] - labeled_up_to(
-            ranked.labeled, at
-        )
+        below = labeled_up_to(ranked.labeled, ends)[run]
+        below -= labeled_up_to(ranked.labeled, at)
         found = _Candidates(
             at,
             bins.group[which[run]],
             bins.accepted[which[run]] - (ends[run] - at),
             bins.labeled[which[run]] - below,
         )
-        found = found.joined(bins.candidates(tied.positions)).joined(bins.everybody())
+        found = found.chosen(inner.reached(found.group, found.accepted, found.labeled))
+        found = found.joined(bins.candidates(tied.positions))
+        found = found.joined(
+            bins.candidates(np.append(bins.first[1:], len(bins.n)) - 1)
+        )
 
         def score_at(at: NDArray[np.intp]) -> NDArray[np.float64]:
             score = np.zeros(len(at))
@@ -183,39 +188,44 @@ class BinnedRows:
             for number, (hull, (first, _)) in enumerate(pairs)
         ]
 
-    def _bins(self) -> _Bins:
+    def _bins_that_matter(self) -> tuple[_Bins, _InnerHulls]:
+        """Bins whose corner reaches the hull of the ends of bins, and these hulls.
+
+        The last bin of each group is among them.
+        """
+        n_groups, _, n_bins = self._table.shape
+        step = max(1, _BLOCK // n_bins)
+        kept, inner = [], []
+        for start in range(0, n_groups, step):
+            bins = self._bins(slice(start, start + step))
+            on_hull = on_concave_hulls(bins.accepted, bins.labeled, bins.first)
+            hulls = _InnerHulls.of(bins.chosen(on_hull))
+            corner = bins.accepted - bins.n + bins.n_labeled
+            matter = hulls.reached(bins.group, corner, bins.labeled)
+            matter &= bins.n_labeled > 0
+            matter[np.append(bins.first[1:], len(matter)) - 1] = True
+            kept.append(bins.chosen(matter).moved(start))
+            inner += hulls.chains
+        return _Bins.concatenated(kept), _InnerHulls(inner)
+
+    def _bins(self, groups: slice) -> _Bins:
         """Bins with rows in them, by group and from the highest down."""
-        n = self._table.sum(axis=1, dtype=np.int64)
+        table = self._table[groups]
+        n = table.sum(axis=1, dtype=np.int64)
         group, falling = np.nonzero(n)
         n = n[group, falling]
-        labeled = self._table[group, 1, falling].astype(np.int64)
-        first = np.searchsorted(group, np.arange(len(self._table)))
+        labeled = table[group, 1, falling].astype(np.int64)
+        first = np.searchsorted(group, np.arange(len(table)))
         sums = np.cumsum([n, labeled], axis=1)
         before = np.concatenate([[[0], [0]], sums[:, first[1:] - 1]], axis=1)
-        accepted, hits = sums - before[:, group]
-        number = self._table.shape[2] - 1 - falling
-        return _Bins(group, number, n, labeled, accepted, hits, first)
+        sums -= before[:, group]
+        number = table.shape[2] - 1 - falling
+        return _Bins(group, number, n, labeled, sums[0], sums[1])
 
-    def _matter(self, bins: _Bins) -> NDArray[np.bool_]:
-        """Whether the corner of each bin reaches the hull of the ends of bins."""
-        on_hull = on_concave_hulls(bins.accepted, bins.labeled, bins.first)
-        height = np.empty(len(on_hull))
-        corner = bins.accepted - bins.n + bins.n_labeled
-        for first, last in pairwise([*bins.first, len(on_hull)]):
-            part = slice(first, last)
-            vertices = first + np.flatnonzero(on_hull[part])
-            height[part] = np.interp(
-                corner[part],
-                np.append(0, bins.accepted[vertices]),
-                np.append(0, bins.labeled[vertices]),
-            )
-        slack = 1e-9 * bins.labeled.max()  # above the rounding of an interpolation
-        return np.asarray((bins.labeled >= height - slack) & (bins.n_labeled > 0))
-
-    def _one_score(self, bins: _Bins, matter: NDArray[np.bool_]) -> _TiedBins:
+    def _one_score(self, bins: _Bins) -> _TiedBins:
         """Bins with many rows that all have one score, which need no sorting."""
-        heavy = np.flatnonzero(matter & (bins.n > _HEAVY_BIN))
-        if bins.n[heavy].sum() < _HEAVY_SHARE * bins.n.sum():
+        heavy = np.flatnonzero((bins.n_labeled > 0) & (bins.n > _HEAVY_BIN))
+        if bins.n[heavy].sum() < _HEAVY_SHARE * len(self._rows[0]):
             return _TiedBins(heavy[:0], np.zeros(0))
         lookup = self._by_cell(bins, heavy, np.arange(len(heavy), dtype=np.int32), -1)
         seen = np.full(len(heavy), np.nan)
@@ -273,7 +283,7 @@ class _TiedBins:
 
 @dataclass(frozen=True, eq=False)
 class _Bins:
-    """Bins with rows: counts, sums from the top of the group on, first of a group."""
+    """Bins with rows: counts, and sums from the top of the group on."""
 
     group: NDArray[np.intp]
     number: NDArray[np.intp]
@@ -281,7 +291,27 @@ class _Bins:
     n_labeled: NDArray[np.int64]
     accepted: NDArray[np.int64]
     labeled: NDArray[np.int64]
-    first: NDArray[np.intp]
+
+    @staticmethod
+    def concatenated(parts: list[_Bins]) -> _Bins:
+        """Bins of several blocks of groups."""
+        names = [field.name for field in fields(_Bins)]
+        return _Bins(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        )
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """Position of the first bin of each group."""
+        return np.flatnonzero(np.diff(self.group, prepend=-1))
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Bins:
+        """Take some of the bins."""
+        return _Bins(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def moved(self, groups: int) -> _Bins:
+        """Count the groups from another number on."""
+        return replace(self, group=self.group + groups)
 
     def candidates(self, positions: NDArray[np.intp]) -> _Candidates:
         """Take the ends of bins as candidates, numbered from -1 down."""
@@ -292,10 +322,43 @@ class _Bins:
             self.labeled[positions],
         )
 
-    def everybody(self) -> _Candidates:
-        """End of each group."""
-        last = np.append(self.first[1:], len(self.group)) - 1
-        return self.candidates(last)
+
+@dataclass(frozen=True, eq=False)
+class _InnerHulls:
+    """Hull of the ends of bins of each group, which no point on the hull is below."""
+
+    chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+    @staticmethod
+    def of(vertices: _Bins) -> _InnerHulls:
+        """Hulls through the ends of some bins."""
+        last = np.append(vertices.first[1:], len(vertices.n))
+        parts = list(map(slice, vertices.first, last))
+        return _InnerHulls(
+            [
+                (
+                    np.append(0, vertices.accepted[part]),
+                    np.append(0, vertices.labeled[part]),
+                )
+                for part in parts
+            ]
+        )
+
+    def reached(
+        self,
+        group: NDArray[np.intp],
+        accepted: NDArray[np.int64],
+        labeled: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Whether points, by group, lie on or above the hull of their group."""
+        result = np.empty(len(group), dtype=bool)
+        bounds = np.searchsorted(group, np.arange(len(self.chains) + 1))
+        for (x, y), (start, stop) in zip(self.chains, pairwise(bounds), strict=True):
+            part = slice(start, stop)
+            slack = 1e-9 * y[-1]  # above the rounding of an interpolation
+            height = np.interp(accepted[part], x, y)
+            result[part] = labeled[part] >= height - slack
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +369,12 @@ class _Candidates:
     group: NDArray[np.intp]
     accepted: NDArray[np.int64]
     labeled: NDArray[np.int64]
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Candidates:
+        """Take some of the candidates."""
+        return _Candidates(
+            *(getattr(self, field.name)[which] for field in fields(self))
+        )
 
     def joined(self, other: _Candidates) -> _Candidates:
         """Add those of another that are not among them."""
@@ -318,8 +387,12 @@ class _Candidates:
         new = np.append(keys, -1)[place] != wanted
         return _Candidates(
             *(
-                np.insert(getattr(self, name), place[new], getattr(other, name)[new])
-                for name in ("at", "group", "accepted", "labeled")
+                np.insert(
+                    getattr(self, field.name),
+                    place[new],
+                    getattr(other, field.name)[new],
+                )
+                for field in fields(self)
             )
         )
 

@@ -48,35 +48,36 @@ def cautions(
     yield from _sources(checks)
 
 
-def is_trivial(group: Tally) -> str | None:
-    """Whether a decision treats all rows of a group alike, and how."""
-    if group.selection_rate == 1:
-        return "accepts everybody"
-    return "accepts nobody" if group.selection_rate == 0 else None
-
-
 def _few_labels(of: Mapping[Hashable, Tally]) -> Iterator[str]:
-    for key, group in of.items():
-        m = group.m_effective
-        if m < _FEW_LABELED:
-            more = (
-                " Its false positive rate, PPV and prevalence are not shown."
-                if m < FEWEST_LABELED
-                else ""
-            )
-            yield (
-                f"Group {_quoted(key)} has only {m:.0f} labeled rows, so its rates are "
-                f"very uncertain: read the intervals.{more}"
-            )
+    few = {
+        key: f"{group.m_effective:.0f}"
+        for key, group in of.items()
+        if group.m_effective < _FEW_LABELED
+    }
+    if not few:
+        return
+    if len(few) == 1:
+        ((key, m),) = few.items()
+        start = f"Group {_quoted(key)} has only {m} labeled rows, so its rates are"
+    else:
+        each = ", ".join(f"{_quoted(key)} ({m})" for key, m in few.items())
+        start = f"Groups {each} have few labeled rows, so their rates are"
+    hidden = [key for key in few if of[key].m_effective < FEWEST_LABELED]
+    more = (
+        f" False positive rate, PPV and prevalence of {_listed(hidden)} are not shown."
+        if hidden
+        else ""
+    )
+    yield f"{start} very uncertain: read the intervals.{more}"
 
 
 def _trivial(of: Mapping[Hashable, Tally]) -> Iterator[str]:
-    for key, group in of.items():
-        found = is_trivial(group)
-        if found:
+    for whom, rate in (("everybody", 1), ("nobody", 0)):
+        keys = [key for key, group in of.items() if group.selection_rate == rate]
+        if keys:
             yield (
-                f"The decision {found} in group {_quoted(key)}. Its rates there, and "
-                "gaps with it, say nothing about how well positives are recognized."
+                f"The decision accepts {whom} in {_listed(keys)}. Rates there, and "
+                "gaps with them, say nothing about how well positives are recognized."
             )
     if not recognizes_positives(tuple(of.values())):
         yield (
@@ -107,14 +108,20 @@ def _tpr_gap(rates: Rates, sensitivity: Mapping[str, Any]) -> Iterator[str]:
 
 def _fpr_gap(rates: Rates, known: Knowledge) -> Iterator[str]:
     gap = rates.gaps["fpr"]
-    if known.pooled:
+    if known.pooled == "label frequency":
         value = next(iter(known.label_frequency.values())).estimate
         yield (
-            f"One label frequency ({value:.3g}) was given for all groups. If positives of some groups are labeled less often, false "
-            "positive rates at that value are wrong by a lot and can name the wrong "
-            "group. They are therefore shown over all values that the data leave "
-            "possible. Give one value for each group, or class priors, if you know "
-            "them."
+            f"One label frequency ({value:.3g}) was given for all groups. If positives "
+            "of some groups are labeled less often, false positive rates at that value "
+            "are wrong by a lot and can name the wrong group. They are therefore shown "
+            "over all values that the data leave possible. Give one value for each "
+            "group, or class priors, if you know them."
+        )
+    if known.pooled == "class prior":
+        yield (
+            "One class prior was given for all groups. If positives are more common in "
+            "some of them, the false positive rates are wrong. Give one for each "
+            "group, with an interval: (point, low, high)."
         )
     if len(rates) > 1 and gap.low == 0 and not math.isnan(gap.estimate):
         yield (
@@ -142,23 +149,27 @@ def _label_frequency(known: Knowledge, checks: Checks) -> Iterator[str]:
 
 
 def _all_given(known: Knowledge) -> bool:
-    return not known.pooled and all(
+    return known.pooled != "label frequency" and all(
         value.method == "known" or is_prior(value)
         for value in known.label_frequency.values()
     )
 
 
 def _calibration(checks: Checks) -> Iterator[str]:
-    for key, found in checks.calibration.items():
-        slope = found.slope
-        if math.isnan(slope.estimate) or slope.low <= 1 <= slope.high:
-            continue
-        if abs(slope.estimate - 1) > _UNCALIBRATED:
-            yield (
-                f"In group {_quoted(key)} the score is no calibrated probability of "
-                f"being labeled (slope {slope}, 1 if it were). TPR and selection rate "
-                "do not depend on that; do not read the score as a probability."
-            )
+    keys = [
+        key
+        for key, (slope, _) in checks.calibration.items()
+        if abs(slope.estimate - 1) > _UNCALIBRATED and not slope.low <= 1 <= slope.high
+    ]
+    if keys:
+        slopes = ", ".join(
+            f"{checks.calibration[key].slope.estimate:.2f}" for key in keys
+        )
+        yield (
+            f"In {_listed(keys)} the score is no calibrated probability of being "
+            f"labeled (slope {slopes}; 1 if it were). TPR and selection rate do not "
+            "depend on that; do not read the score as a probability."
+        )
 
 
 def _sources(checks: Checks) -> Iterator[str]:
@@ -170,6 +181,18 @@ def _sources(checks: Checks) -> Iterator[str]:
                 "others, so the labeled rows may not stand for all positives. Audit "
                 "the sources one by one."
             )
+
+
+def _listed(keys: Sequence[Hashable]) -> str:
+    """Write groups as part of a sentence.
+
+    Examples
+    --------
+    >>> _listed(["f"]), _listed(["f", ("m", 1)])
+    ("group 'f'", "groups 'f', 'm/1'")
+    """
+    names = ", ".join(map(_quoted, keys))
+    return f"group {names}" if len(keys) == 1 else f"groups {names}"
 
 
 def _quoted(key: Hashable) -> str:

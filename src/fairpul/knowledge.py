@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 from fairpul.estimate import Estimate
@@ -34,14 +35,14 @@ class Knowledge:
         Group key -> lower 95% confidence bound that the data set.
     contradicted : dict
         Group key -> why the data rule out what was given.
-    pooled : bool
-        Whether one number was given for several groups.
+    pooled : {"label frequency", "class prior"} or None
+        What was given as one number for several groups.
     """
 
     label_frequency: dict[Hashable, LabelFrequency]
     bound: dict[Hashable, float]
     contradicted: dict[Hashable, str]
-    pooled: bool
+    pooled: str | None
 
     def without_contradicted(self, rates: Rates) -> Rates:
         """Rates without those that rest on a value which the data rule out."""
@@ -73,23 +74,17 @@ def know_label_frequency(
         key: _own_bound(scores, number) for number, key in enumerate(scores.groups)
     }
     given = _given(scores, label_frequency, class_prior, X)
-    pooled = (
-        len(given) > 1
-        and class_prior is None
-        and not isinstance(label_frequency, Mapping)
-        and all(value.method == "known" for value in given.values())
-        and any(value.estimate < 1 for value in given.values())
-    )
+    pooled = _pooled(label_frequency, class_prior, given)
     known, contradicted = {}, {}
     for key, value in given.items():
         from_user = value.method == "known" or is_prior(value)
         if from_user and bound[key] > value.high:
             contradicted[key] = _contradiction(key, value, bound[key])
-        if from_user and not pooled:
+        if from_user and pooled != "label frequency":
             known[key] = value
         else:
-            # Of a pooled estimate the bound of all groups is no bound for each.
-            low = min(value.low, bound[key]) if not pooled else bound[key]
+            # What bounds all groups together is no bound for each.
+            low = min(value.low, bound[key])
             # The estimate of a small group may come from all groups together.
             at = value.estimate if from_user else max(value.estimate, low)
             known[key] = replace(value, estimate=at, low=low, high=1.0)
@@ -112,6 +107,18 @@ def _given(
         return resolve_label_frequency(
             label_frequency, class_prior, scores, X=X, random_state=0
         )
+
+
+def _pooled(
+    label_frequency: Any, class_prior: Any, given: Mapping[Hashable, LabelFrequency]
+) -> str | None:
+    """Name what the user gave as one number for several groups, if anything."""
+    if len(given) < 2:
+        return None
+    if class_prior is not None:
+        return None if isinstance(class_prior, Mapping) else "class prior"
+    one_number = isinstance(label_frequency, Real)
+    return "label frequency" if one_number and label_frequency < 1 else None
 
 
 def _own_bound(scores: Rows, number: int) -> float:

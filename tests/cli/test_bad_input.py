@@ -172,27 +172,27 @@ def test_rows_that_cannot_be_counted_are_an_error(quick, tmp_path, content, said
 
 
 def test_an_unknown_group_at_apply_leaves_the_old_decisions(
-    fairpul, scored, rows, tmp_path
+    quick, scored, rows, tmp_path
 ):
-    fairpul("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
-    fairpul("apply", scored, "rule.json", "--out", "decided.csv")
+    quick("fit", scored, *COLUMNS, "--recall", 0.8, "--out", "rule.json")
+    quick("apply", scored, "rule.json", "--out", "decided.csv")
     old = (tmp_path / "decided.csv").read_bytes()
     other = rows.with_columns(
         sex=pl.when(pl.col("id") < 3).then(pl.lit("x")).otherwise(pl.col("sex"))
     )
     other.write_parquet(tmp_path / "new.parquet")
-    done = fairpul("apply", "new.parquet", "rule.json", "--out", "decided.csv", code=2)
+    done = quick("apply", "new.parquet", "rule.json", "--out", "decided.csv", code=2)
     assert "3 rows have no decision, by group 'x': 3" in done.complaint
     assert (tmp_path / "decided.csv").read_bytes() == old
     assert parts(tmp_path) == []
 
 
-def test_a_lottery_without_row_ids_is_refused(fairpul, scored, tmp_path):
-    fairpul(
+def test_a_lottery_without_row_ids_is_refused(quick, scored, tmp_path):
+    quick(
         *("fit", scored, *COLUMNS, "--constraint", "equalized_odds"),
         *("--capacity", 0.2, "--out", "rule.json"),
     )
-    done = fairpul("apply", scored, "rule.json", "--out", "d.parquet", code=2)
+    done = quick("apply", scored, "rule.json", "--out", "d.parquet", code=2)
     assert "row_id" in done.complaint
     assert not (tmp_path / "d.parquet").exists()
 

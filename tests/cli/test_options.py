@@ -1,7 +1,5 @@
 import pytest
 
-pytest.importorskip("polars")
-
 from fairpul.cli.options import Condition, parse_priors
 
 

@@ -22,6 +22,8 @@ PAGES = [ROOT / "README.md"] + [
 ]
 # What is not installed everywhere; `make engines` runs with these.
 _ENGINES = {"dask", "ibis", "pyspark", "ray", "distributed"}
+# A line after a dollar, continued by backslashes, and what it prints.
+_COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _BLOCK = re.compile(r"^```(python|pycon|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -32,6 +34,11 @@ def blocks(page):
         (found[1], found[2], text.count("\n", 0, found.start(2)))
         for found in _BLOCK.finditer(text)
     ]
+
+
+def has_console(page):
+    """Whether a page shows commands."""
+    return any(kind == "console" for kind, _, _ in blocks(page))
 
 
 def run(kind, code, line, page, namespace):
@@ -55,7 +62,7 @@ def run_commands(code, page):
     """Run each line after a dollar in a shell; it must print what follows it."""
     pytest.importorskip("typer")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", code, re.M):
+    for command, expected in _COMMAND.findall(code):
         done = subprocess.run(
             command,
             shell=True,
@@ -76,8 +83,16 @@ def run_commands(code, page):
 )
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page)],
-    ids=lambda page: str(page.relative_to(ROOT)),
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            # Each command starts Python anew.
+            marks=[pytest.mark.slow] * has_console(page),
+        )
+        for page in PAGES
+        if blocks(page)
+    ],
 )
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

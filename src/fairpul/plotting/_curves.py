@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairpul.estimate import Estimate
+from fairpul.evidence import by_rule
 from fairpul.findings import group_name
 from fairpul.frontier import Frontier
 from fairpul.group_counts import GroupCounts
@@ -23,6 +24,7 @@ from fairpul.plotting._style import (
     style,
     tidy,
 )
+from fairpul.rates import group_rates
 from fairpul.rule import DecisionRule
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -74,7 +76,7 @@ class GroupCurvesDisplay:
         scores : GroupScores or GroupCounts
             Out-of-fold or held-out scores.
         rule : DecisionRule, optional
-            Marked with its realized rates and their intervals.
+            Marked with the rates that it has on these scores, and their intervals.
         x : {"selection_rate", "fpr"}, default="selection_rate"
             Rate on the horizontal axis. The selection rate assumes nothing about the
             label frequency; the FPR stands and falls with it.
@@ -120,10 +122,9 @@ class GroupCurvesDisplay:
             curves[key] = (across, hull.tpr)
         points = {}
         if rule is not None:
-            points = {
-                key: (rule.realized[key][x], rule.realized[key]["tpr"])
-                for key in scores.groups
-            }
+            tallies = by_rule(scores, rule).tallies()
+            rates = group_rates(tallies, scores.groups, label_frequency, tuned=True)
+            points = {key: (rates[key][x], rates[key]["tpr"]) for key in rates}
         return cls(curves=curves, points=points, x=x).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> GroupCurvesDisplay:

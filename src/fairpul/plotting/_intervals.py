@@ -217,7 +217,7 @@ class LabelFrequencyDisplay:
             ax.annotate(
                 f"{known.method}{doubt}",
                 (known.estimate, number),
-                xytext=(0, 9),
+                xytext=(0, 10),
                 textcoords="offset points",
                 ha="center",
                 fontsize=8,

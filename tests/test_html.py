@@ -1,0 +1,206 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+from fairpul import Capacity, GroupScores, RecallFloor, audit, fit_rule
+from fairpul.datasets import make_underdiagnosed
+from fairpul.report.exhibits import exhibits
+from fairpul.report.html import to_html
+from fairpul.report.words import headline, sentences
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"quoted' & <b>bold</b></script><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }} ${7} \u202e\u2028 </style>",
+)
+
+
+def scores_of(groups=("f", "m"), n_samples=3000):
+    frequency = np.linspace(0.3, 0.7, len(groups))
+    data = make_underdiagnosed(
+        n_samples, groups=groups, label_frequency=frequency, random_state=1
+    )
+    return GroupScores(data.score, data.labeled, data.group)
+
+
+class Outline(HTMLParser):
+    """Elements of a page, its ids, and the text outside of scripts and styles."""
+
+    VOID = ("meta", "link", "input", "br", "img", "hr")
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.ids, self.text, self.open = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return exhibits(audit(scores_of(), capacity=0.2))
+
+
+@pytest.fixture(scope="module")
+def page(numbers):
+    return to_html(numbers, title="An audit", source="rows.csv", fingerprint="abc")
+
+
+def test_the_page_leads_with_the_finding(numbers, page):
+    text = "".join(Outline(page).text)
+    assert text.index(headline(numbers.audit)) < text.index("Rates by group")
+
+
+def test_every_rate_and_interval_of_the_audit_is_on_the_page(numbers, page):
+    text = "".join(Outline(page).text)
+    for rates in numbers.audit.rates.values():
+        for rate in rates.values():
+            assert f"{100 * rate.estimate:.1f}%" in text
+            assert f"{100 * rate.low:.1f} to {100 * rate.high:.1f}%" in text
+
+
+def test_the_page_is_well_formed_with_unique_ids(page):
+    outline = Outline(page)
+    assert outline.open == []
+    assert len(outline.ids) == len(set(outline.ids))
+    referred = {
+        name
+        for _, attributes in outline.elements
+        for key in ("aria-labelledby", "for")
+        for name in (attributes.get(key) or "").split()
+    }
+    assert referred <= set(outline.ids)
+
+
+def test_the_page_refers_to_no_other_file(page):
+    for tag, attributes in Outline(page).elements:
+        for name in ("src", "href", "srcset", "data", "action"):
+            address = attributes.get(name)
+            assert address is None or address.startswith(("#", "data:")), (tag, address)
+    assert "@import" not in page
+
+
+def test_the_page_is_under_three_megabytes(page):
+    assert len(page.encode()) < 3_000_000
+
+
+def test_the_same_numbers_give_the_same_bytes(page):
+    again = exhibits(audit(scores_of(), capacity=0.2))
+    assert (
+        to_html(again, title="An audit", source="rows.csv", fingerprint="abc") == page
+    )
+
+
+def test_a_date_is_on_the_page_only_if_given(numbers, page):
+    assert not re.search(r"\b20\d\d-\d\d-\d\d\b", "".join(Outline(page).text))
+    assert "2024-05-06" in to_html(numbers, date="2024-05-06")
+
+
+def test_hostile_names_stay_text():
+    scores = scores_of(HOSTILE)
+    page = to_html(
+        exhibits(audit(scores, capacity=0.2)), title=HOSTILE[1], source=HOSTILE[0]
+    )
+    outline = Outline(page)
+    scripts = [attributes for tag, attributes in outline.elements if tag == "script"]
+    assert len(scripts) == 3  # the data, the libraries, the explorer
+    assert not [tag for tag, _ in outline.elements if tag in ("img", "b")]
+    text = "".join(outline.text)
+    for name in HOSTILE:
+        assert name in text
+
+
+def test_the_data_of_the_explorer_survive_hostile_names():
+    page = to_html(exhibits(audit(scores_of(HOSTILE), capacity=0.2)))
+    found = re.search(r'id="explorer-data">(.*?)</script>', page, re.DOTALL)
+    assert set(json.loads(found[1])["groups"]) == set(HOSTILE)
+
+
+def test_the_explorer_shows_the_rules_that_fit_rule_finds(numbers):
+    scores = scores_of()
+    known = numbers.audit.knowledge.label_frequency
+    for key, goal in (
+        ("recall|4|0", RecallFloor(0.8, assured=True)),
+        ("capacity|4|0", Capacity(0.2)),
+    ):
+        rule = fit_rule(scores, objective=goal, label_frequency=known)
+        shown = numbers.explorer.cells[key]["groups"]
+        for group, one in zip(rule.groups, shown, strict=True):
+            tpr = rule.realized[group]["tpr"].estimate
+            assert one["tpr"][0] == pytest.approx(tpr, abs=5e-5)  # four digits
+
+
+def test_more_granted_bias_leaves_more_open(numbers):
+    for cell in numbers.explorer.cells.values():
+        widths = [high - low for _, low, high in cell["gap"]]
+        assert (np.diff(widths) >= -1e-4).all()  # four digits
+
+
+def test_a_rule_with_a_lottery_says_whom_it_touches():
+    scores = scores_of()
+    rule = fit_rule(
+        scores,
+        constraint="equalized_odds",
+        objective=Capacity(0.2),
+        label_frequency={"f": 0.3, "m": 0.7},
+        random_state=0,
+    )
+    assert rule.has_lottery
+    page = to_html(exhibits(audit(scores, rule=rule), rule))
+    text = "".join(Outline(page).text)
+    assert "The audited rule" in text
+    for key, share in rule.lottery_share.items():
+        if share > 0:
+            assert f"In group {key}, {100 * share:.1f}% have scores between" in text
+
+
+def test_decisions_without_a_score_leave_out_what_needs_one():
+    data = make_underdiagnosed(2000, random_state=1)
+    report = audit(labeled=data.labeled, group=data.group, decision=data.score >= 0.2)
+    page = to_html(exhibits(report))
+    assert "Explorer" not in "".join(Outline(page).text)
+    assert "vegaEmbed" not in page
+
+
+def test_one_group_has_rates_and_no_gap():
+    scores = scores_of()
+    one = GroupScores(scores.score, scores.labeled, None)
+    text = "".join(Outline(to_html(exhibits(audit(one, threshold=0.2)))).text)
+    assert "Gaps between groups" not in text
+    assert "of the positives are selected" in text
+
+
+def test_nothing_is_promised(page):
+    text = "".join(Outline(page).text).lower().replace("fairpul", "")
+    assert not re.search(r"\b(un)?fair(ness|ly)?\b|\bunbiased\b", text)
+
+
+def test_a_gap_that_is_not_determined_is_not_called_one():
+    data = make_underdiagnosed(600, random_state=3, label_frequency=0.5)
+    rng = np.random.default_rng(0)
+    report = audit(
+        labeled=data.labeled, group=data.group, decision=rng.random(600) < 0.5
+    )
+    assert report.gaps["tpr"].low == 0
+    assert "do not settle" in headline(report)
+    assert not any("explain the gap away" in text for text in sentences(report))
