@@ -41,6 +41,7 @@ oldest: wheel .venv-oldest/ready
 clean:
 	rm -rf .venv .venv-demo .venv-newest .venv-oldest .venv-experiments .venv-docs .venv-bench* build dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/_generated docs/gallery docs/api/generated
 
 define test_wheel
 	$(1)/bin/pip install --quiet --force-reinstall --no-deps build/wheel/*.whl

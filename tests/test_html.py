@@ -204,3 +204,10 @@ def test_a_gap_that_is_not_determined_is_not_called_one():
     assert report.gaps["tpr"].low == 0
     assert "do not settle" in headline(report)
     assert not any("explain the gap away" in text for text in sentences(report))
+
+
+def test_an_audit_writes_its_own_page(tmp_path):
+    report = audit(scores_of(), capacity=0.2)
+    path = tmp_path / "page.html"
+    assert report.to_html(path) == path.read_text("utf-8")
+    assert headline(report) in path.read_text("utf-8")

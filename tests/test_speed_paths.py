@@ -6,7 +6,14 @@ import warnings
 import numpy as np
 import pytest
 
-from fairpul import Capacity, GroupScores, RecallFloor, fit_rule, group_scores
+from fairpul import (
+    Capacity,
+    GroupScores,
+    RecallFloor,
+    fit_rule,
+    frontier,
+    group_scores,
+)
 from fairpul.binned_rows import BinnedRows
 from fairpul.operating_points import (
     OperatingPoints,
@@ -281,3 +288,55 @@ def test_rates_of_a_rule_are_deferred_and_survive_pickling():
 def test_points_can_be_joined():
     points = OperatingPoints(np.array([0.5, 0.0]), np.array([1, 2]), np.array([1, 1]))
     assert points[:1].joined(points[1:]).cut.tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize("constraint", ["equal_opportunity", "equalized_odds"])
+def test_a_frontier_has_the_costs_and_gaps_of_single_fits(constraint):
+    score, labeled, codes = make_rows(4000, 3)
+    known = {0: 0.5, 1: 0.8, 2: 0.5}
+    tolerances = [0.0, 0.02, 0.01, 0.3]
+    curve = frontier(
+        GroupScores(score, labeled, codes),
+        constraint=constraint,
+        tolerances=tolerances,
+        label_frequency=known,
+    )
+    rates = {"equal_opportunity": ["tpr"], "equalized_odds": ["tpr", "fpr"]}
+    for number, tolerance in enumerate(tolerances):
+        rule = fit_rule(
+            score,
+            labeled,
+            codes,
+            constraint=constraint,
+            tolerance=tolerance,
+            label_frequency=known,
+            lottery=True,
+        )
+        gap = max(rule.expected.gaps[rate].estimate for rate in rates[constraint])
+        # The tolerance of the LP solver.
+        assert curve.costs[number] == pytest.approx(rule.objective_value, abs=1e-9)
+        assert curve.gaps[number] == pytest.approx(gap, abs=1e-9)
+        assert curve.gaps[number] <= tolerance + 1e-9
+
+
+def test_decisions_agree_with_the_probability_of_acceptance():
+    score, labeled, codes = make_rows(30_000, 3)
+    for constraint in (None, "equal_opportunity", "equalized_odds"):
+        rule = fit_rule(
+            score,
+            labeled,
+            codes,
+            constraint=constraint,
+            label_frequency=0.9,
+            lottery=True,
+            random_state=0,
+        )
+        probability = rule.acceptance_probability(score, codes)
+        decision = rule.decide(score, codes, row_id=np.arange(len(score)))
+        assert set(decision[probability == 1]) == {1}
+        assert set(decision[probability == 0]) == {0}
+        drawn = (probability > 0) & (probability < 1)
+        if drawn.any():
+            share = probability[drawn].mean()
+            error = 4 * np.sqrt(0.25 / drawn.sum())  # four standard errors at most
+            assert abs(decision[drawn].mean() - share) < error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,25 @@ class Audit:
     def to_markdown(self) -> str:
         """Tables and sentences for a report."""
         return to_markdown(self)
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Write the page of this audit: one self-contained HTML text.
+
+        Needs ``fairpul[app]``, and some seconds for the rules of its explorer.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write the page to as well.
+        """
+        # Only a page needs the extra.
+        from fairpul.report.exhibits import exhibits
+        from fairpul.report.html import to_html
+
+        page = to_html(exhibits(self))
+        if path is not None:
+            Path(path).write_text(page, "utf-8")
+        return page
 
     def compare(self, other: Audit) -> Comparison:
         """Change from this audit to another of the same rows, with intervals.

@@ -23,17 +23,18 @@ from fairpul.ranked_rows import (
 )
 
 # Rows handled at a time: their temporaries stay in the second-level cache.
-_CHUNK = 2**15
+_CHUNK = 2**14
 # With this many bins per row^(2/3), about a tenth of the rows can matter to the hull,
 # whose edges grow as row^(2/3) too.
 _BINS_FACTOR = 2.5
-_MOST_BINS = 2**20
+# Bins of all groups together, at most, in multiples of the rows.
+_MOST_CELLS = 1 / 4
 # Bins looked at together: groups share the overhead, and no table outgrows the rows.
 _BLOCK = 2**14
 _SAMPLE = 4096
 # Shifts of the score before its bits are read: 1 gives bins of equal width, smaller
 # ones bins that are narrower where scores are small.
-_SHIFTS = (1.0, 2.0**-4, 2.0**-8, 2.0**-12, 2.0**-20)
+_SHIFTS = (1.0, 2.0**-4, 2.0**-8, 2.0**-12, 2.0**-20, 2.0**-40, 2.0**-300)
 # Bins with more rows than this are looked at for ties if they hold many of the rows.
 _HEAVY_BIN = 256
 _HEAVY_SHARE = 0.1
@@ -67,11 +68,15 @@ class Grid:
         return np.add(cell, extra, out=cell)
 
 
-def choose_grid(score: NDArray[Any], n_groups: int) -> Grid:
+def choose_grid(score: NDArray[Any], codes: NDArray[np.intp], n_groups: int) -> Grid:
     """Grid with about the wanted number of bins that spreads a sample of rows best."""
-    wanted = _BINS_FACTOR * (len(score) / n_groups) ** (2 / 3)
-    bits = int(np.clip(np.ceil(np.log2(wanted)), 4, np.log2(_MOST_BINS)))
-    sample = score[:: max(1, len(score) // _SAMPLE)].astype(np.float64)
+    step = max(1, len(score) // _SAMPLE)
+    counts = np.bincount(codes[::step], minlength=n_groups)
+    largest = len(score) * counts.max() / counts.sum()
+    wanted = np.ceil(np.log2(_BINS_FACTOR * largest ** (2 / 3)))
+    most = np.floor(np.log2(_MOST_CELLS * len(score) / n_groups))
+    bits = int(max(4, min(wanted, most)))
+    sample = score[::step].astype(np.float64)
     ends = np.array([score.min(), score.max()], dtype=np.float64)
     grids = [_grid(ends, shift, bits) for shift in _SHIFTS]
     return min(grids, key=lambda grid: _collisions(sample, grid))
@@ -114,7 +119,7 @@ class BinnedRows:
         n_groups: int,
     ) -> None:
         self._rows = score, labeled, codes
-        self._grid = choose_grid(score, n_groups)
+        self._grid = choose_grid(score, codes, n_groups)
         small = len(score) < np.iinfo(np.int32).max
         self._count = np.int32 if small else np.int64
         table = np.zeros(n_groups << (self._grid.bits + 1), dtype=self._count)
@@ -203,7 +208,7 @@ class BinnedRows:
             corner = bins.accepted - bins.n + bins.n_labeled
             matter = hulls.reached(bins.group, corner, bins.labeled)
             matter &= bins.n_labeled > 0
-            matter[np.append(bins.first[1:], len(matter)) - 1] = True
+            matter[bins.last] = True
             kept.append(bins.chosen(matter).moved(start))
             inner += hulls.chains
         return _Bins.concatenated(kept), _InnerHulls(inner)
@@ -305,6 +310,11 @@ class _Bins:
         """Position of the first bin of each group."""
         return np.flatnonzero(np.diff(self.group, prepend=-1))
 
+    @cached_property
+    def last(self) -> NDArray[np.intp]:
+        """Position of the last bin of each group."""
+        return np.append(self.first[1:], len(self.group)) - 1
+
     def chosen(self, which: NDArray[np.bool_]) -> _Bins:
         """Take some of the bins."""
         return _Bins(*(getattr(self, field.name)[which] for field in fields(self)))
@@ -332,8 +342,7 @@ class _InnerHulls:
     @staticmethod
     def of(vertices: _Bins) -> _InnerHulls:
         """Hulls through the ends of some bins."""
-        last = np.append(vertices.first[1:], len(vertices.n))
-        parts = list(map(slice, vertices.first, last))
+        parts = list(map(slice, vertices.first, vertices.last + 1))
         return _InnerHulls(
             [
                 (

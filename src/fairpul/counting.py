@@ -95,6 +95,12 @@ def count_lazily(
             else [nw.col(columns.weight).cast(nw.Float64).alias("w")]
         ),
     )
+    # A column of its own: Spark would write the roots out for every group that is
+    # refined, into code too long for Java to compile.
+    score = nw.col("f")
+    inside = nw.when((score >= 0.0) & (score <= 1.0)).then(score)
+    rows = rows.with_columns(inside.otherwise(nw.lit(0.0)).alias("safe"))
+    rows = rows.with_columns(bin_expression(nw.col("safe"), bins).alias("base"))
     weighted = columns.weight is not None
     one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
     labeled = nw.when(nw.col("y") == 1.0).then(one).otherwise(none)
@@ -255,8 +261,7 @@ def _cell_expression(
         weight = nw.col("w")
         usable = (weight >= 0.0) & (weight < LARGEST_WEIGHT)
         checks.append(usable.fill_null(False))
-    safe = nw.when(inside).then(score).otherwise(nw.lit(0.0))
-    number = _bin_number(safe, groups, bins, refine)
+    number = _bin_number(groups, bins, refine)
     for kind, holds in reversed(list(enumerate(checks, start=1))):
         if holds is not None:
             invalid = nw.lit(-kind, nw.Int64)
@@ -264,10 +269,9 @@ def _cell_expression(
     return number
 
 
-def _bin_number(
-    score: nw.Expr, groups: Sequence[str], bins: int, refine: Refinement
-) -> nw.Expr:
-    number = bin_expression(score, bins)
+def _bin_number(groups: Sequence[str], bins: int, refine: Refinement) -> nw.Expr:
+    """Bin of a score, among the fine bins where any is resolved."""
+    number = nw.col("base")
     if not refine:
         return number
     resolved = [
@@ -277,7 +281,8 @@ def _bin_number(
     ]
     fine = nw.any_horizontal(*resolved, ignore_nulls=False)
     coarse = number * (FINE_BINS // bins)
-    return nw.when(fine).then(bin_expression(score, FINE_BINS)).otherwise(coarse)
+    exact = bin_expression(nw.col("safe"), FINE_BINS)
+    return nw.when(fine).then(exact).otherwise(coarse)
 
 
 def _plain_key(name: str, dtype: nw.dtypes.DType) -> nw.Expr:

@@ -47,7 +47,7 @@ def styled(chart: Any) -> dict[str, Any]:
     spec: dict[str, Any] = chart.to_dict()
     spec["background"] = "transparent"
     spec["config"] = {
-        "font": "inherit",
+        "font": "sans-serif",
         "view": {"stroke": None},
         "axis": {
             "labelColor": soft,
@@ -158,7 +158,9 @@ def score_distribution(name: str, number: int, values: Distribution) -> Any:
     base = _chart(rows)
     x = _share(alt.X, "from:Q", "Score", domain=(0.0, 1.0))
     everybody = base.mark_bar(color=color, opacity=0.35).encode(
-        x=x, x2="to:Q", y=_share(alt.Y, "rows:Q", "Share of rows", domain=None),
+        x=x,
+        x2="to:Q",
+        y=_share(alt.Y, "rows:Q", "Share of rows", domain=None),
         y2=alt.datum(0),
     )
     labeled = base.mark_line(

@@ -132,19 +132,19 @@ def describe(rule: DecisionRule, report: Audit) -> dict[str, Any]:
 
 
 def cut_text(cut: float, weight: float, bins: int | None = None) -> str:
-    """Write who one cut accepts, and how often where lots are drawn.
+    r"""Write who one cut accepts, and how often where lots are drawn.
 
     Examples
     --------
     >>> cut_text(0.25, 1.0), cut_text(0.0, 0.5)
-    ('score ≥ 0.250', 'everybody (50.0%)')
+    ('score ≥\xa00.250', 'everybody (50.0%)')
     """
     if np.isinf(cut):
         text = "nobody"
     elif cut == 0:
         text = "everybody"
     else:
-        text = f"score ≥ {cut if bins is None else lower_edge(cut, bins):#.3g}"
+        text = f"score ≥\N{NO-BREAK SPACE}{cut if bins is None else lower_edge(cut, bins):#.3g}"
     return text if weight == 1 else f"{text} ({weight:.1%})"
 
 

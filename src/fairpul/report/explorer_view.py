@@ -78,7 +78,7 @@ def _figure(order: Sequence[str]) -> Any:
         "group:N",
         sort=list(order),
         axis=alt.Axis(
-            title=None, domain=False, ticks=False, labelLimit=90, labelPadding=8
+            title=None, domain=False, ticks=False, labelLimit=120, labelPadding=8
         ),
     )
     color = alt.Color("group:N", scale=scale["color"], legend=None)
@@ -92,7 +92,7 @@ def _figure(order: Sequence[str]) -> Any:
             x=x, shape=alt.Shape("group:N", scale=scale["shape"], legend=None)
         ),
         data=alt.NamedData(name="rows"),
-    ).properties(width=320, height={"step": 34})
+    ).properties(width=290, height={"step": 34})
     return layers.facet(
         row=alt.Row(
             "measure:N",

@@ -47,6 +47,11 @@
     }));
   }
 
+  function fprWords(gap) {
+    return gap[0] === null ? "" : "That in false positive rates lies between " +
+      points(gap[1]) + " and " + points(gap[2]) + ". ";
+  }
+
   function showWords(now) {
     const gap = now.cell.gap[now.bias];
     const open = now.cell.open[now.bias];
@@ -57,7 +62,7 @@
       "in true positive rates lies between " + points(Math.max(0, gap[1])) + " and " +
       points(gap[2]) + " percentage points" +
       (now.bias > 0 ? " with the bias granted. " : ". ") +
-      (open ? "Not determined: " + open + "." : "Its sign is determined.");
+      fprWords(now.cell.fpr_gap) + (open ? "Not determined: " + open + "." : "The signs of both gaps are determined.");
   }
 
   function figureRows(now) {
