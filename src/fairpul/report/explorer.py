@@ -144,7 +144,8 @@ def cut_text(cut: float, weight: float, bins: int | None = None) -> str:
     elif cut == 0:
         text = "everybody"
     else:
-        text = f"score ≥\N{NO-BREAK SPACE}{cut if bins is None else lower_edge(cut, bins):#.3g}"
+        least = cut if bins is None else lower_edge(cut, bins)
+        text = f"score ≥\N{NO-BREAK SPACE}{least:#.3g}"
     return text if weight == 1 else f"{text} ({weight:.1%})"
 
 
