@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
+from fairpul._files import write_text
 from fairpul.cautions import cautions
 from fairpul.checks import run_checks
 from fairpul.comparison import Comparison, compare_evidence
@@ -116,7 +117,7 @@ class Audit:
         Parameters
         ----------
         path : path, optional
-            File to write the page to as well.
+            File to write the page to as well, whole or not at all.
         """
         # Only a page needs the extra.
         from fairpul.report.exhibits import exhibits
@@ -124,7 +125,7 @@ class Audit:
 
         page = to_html(exhibits(self))
         if path is not None:
-            Path(path).write_text(page, "utf-8")
+            write_text(Path(path), page)
         return page
 
     def compare(self, other: Audit) -> Comparison:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairpul._files import replacing
 from fairpul._groups import key_from_json, key_to_json
 from fairpul.binning import FINE_BINS, check_bins
 from fairpul.cells import INVALID
@@ -49,14 +49,8 @@ def write_fields(fields: Mapping[str, Any], path: str | os.PathLike[str]) -> Non
     names = [*_CELL, *_SUMS][: len(columns)]
     table = pa.table(dict(zip(names, columns, strict=True)))
     table = table.replace_schema_metadata({_KEY: json.dumps(explained)})
-    target = Path(path)
-    handle, beside = tempfile.mkstemp(prefix=target.name, dir=target.parent)
-    os.close(handle)
-    try:
+    with replacing(Path(path)) as beside:
         parquet.write_table(table, beside)
-        os.replace(beside, target)
-    finally:
-        Path(beside).unlink(missing_ok=True)
 
 
 def read_fields(path: str | os.PathLike[str]) -> dict[str, Any]:

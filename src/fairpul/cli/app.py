@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from fairpul import fit_rule
+from fairpul._files import replacing, write_text
 from fairpul.cli.console import say, show
 from fairpul.cli.deciding import decide_file
 from fairpul.cli.demo import DEMO_ROWS, run_demo
-from fairpul.cli.files import replacing, write_text
 from fairpul.cli.inputs import (
     Cut,
     audit_files,

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
-from fairpul.cli.files import CSV, PARQUET, batches, replacing
+from fairpul._files import replacing
+from fairpul.cli.files import CSV, PARQUET, batches
 from fairpul.frames import DECISION
 from fairpul.rule import DecisionRule
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from fairpul import Capacity, GroupScores, fit_rule
 from fairpul import audit as audit_scores
+from fairpul._files import replacing
 from fairpul.cli.console import show, show_table
-from fairpul.cli.files import replacing
 from fairpul.cli.pages import page_of
 from fairpul.cli.printing import print_audit, print_rule
 from fairpul.datasets import SimulatedData, make_underdiagnosed

@@ -1,11 +1,9 @@
-"""Files in and out: lazily read, and written whole or not at all."""
+"""Files of rows and of counts: told apart, and read lazily."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -109,30 +107,3 @@ def fingerprint(paths: Sequence[Path]) -> str:
     if len(sums) == 1:
         return sums[0]
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Path beside the target that takes its place only if all went well.
-
-    The target keeps its old content, or stays absent, on any error and on interrupts.
-    """
-    if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder. Name a file to write.")
-    if not path.parent.is_dir():
-        raise ValueError(
-            f"The folder {str(path.parent)!r} does not exist. Create it first."
-        )
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.touch()  # a folder that cannot be written to fails before the work
-        yield beside
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    with replacing(path) as beside:
-        beside.write_text(text, "utf-8")
