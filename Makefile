@@ -180,8 +180,8 @@ browser: .venv-browser/ready | chromium
 chromium:
 	@{ which chromium && which chromedriver && which npm; } >/dev/null || { \
 		apt-get update --quiet && \
-		apt-get install --quiet --yes --no-install-recommends \
-			chromium chromium-driver npm; \
+		apt-get install --quiet --yes --no-install-recommends chromium chromium-driver \
+			$$(which npm >/dev/null || echo npm); \
 	} || { echo "Install chromium, chromium-driver and npm" >&2; exit 1; }
 
 .venv-browser/ready: pyproject.toml
