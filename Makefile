@@ -140,12 +140,13 @@ docs: .venv-docs/ready
 	$(@D)/bin/pip install --quiet --editable . --group docs
 	touch $@
 
-# How often the intervals hold the truth, on simulated data: about half an hour. When it
-# is interrupted, it goes on from there.
+# How often the intervals hold the truth, on simulated data: about an hour. When it is
+# interrupted, it goes on from there.
 .PHONY: coverage coverage-smoke
 coverage: .venv/ready
 	.venv/bin/python -m experiments.coverage --out build/coverage.csv
-	cp build/coverage.csv experiments/results/coverage.csv
+	mkdir -p experiments/results
+	cp build/coverage.csv build/coverage.md experiments/results/
 
 coverage-smoke: .venv/ready
 	rm -f build/coverage-smoke.csv

@@ -16,6 +16,7 @@ def write_all():
     results = ROOT / "experiments" / "results"
     for name in ("replication", "theorem1", "annealing"):
         copy_table(results / f"{name}.md", "make replicate")
+    copy_table(results / "coverage.md", "make coverage")
     for picture in results.glob("*.png"):
         shutil.copy(picture, FOLDER)
 

@@ -1,19 +1,20 @@
 import numpy as np
 import pytest
 from experiments import coverage
+from experiments.coverage_rows import QUANTITIES, Cell, Counter, read, summary
 
-CELL = coverage.Cell("fixed", "posterior", "none", 2000, 2, "unequal", "alone")
+from fairpul.estimate import Estimate
+
+CELL = Cell("fixed", "posterior", "none", 2000, 2, "unequal", "alone")
 
 
 def counted(half, bias=0.0, n=4000, quantity="tpr", cell=CELL):
     """Row of a study whose intervals have a fixed half-width and errors of SD .05."""
-    counter = coverage.Counter()
+    counter = Counter()
     for error in np.random.default_rng(0).normal(bias, 0.05, n):
-        value = coverage.Estimate(
-            0.5 + error, 0.5 + error - half, 0.5 + error + half, ""
-        )
+        value = Estimate(0.5 + error, 0.5 + error - half, 0.5 + error + half, "")
         counter.add(value, 0.5)
-    return coverage.summary(cell, quantity, counter, n, n, 200.0)
+    return summary(cell, quantity, counter, n, n, 200.0)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_few_runs_are_not_blamed_on_the_method():
 
 
 def test_no_interval_is_no_coverage():
-    row = coverage.summary(CELL, "all", coverage.Counter(), 10, 0, 0.0)
+    row = summary(CELL, "all", Counter(), 10, 0, 0.0)
     assert np.isnan(row.coverage)
     assert row.refused == 10
     assert row.cause.startswith("no interval")
@@ -54,10 +55,37 @@ def test_a_cell_of_each_study_runs():
     assert abs(by_name["tpr"].bias) < 0.1
 
 
-def test_the_csv_has_a_row_for_every_quantity(tmp_path, monkeypatch):
+def test_the_chain_is_counted_before_and_after_tuning():
+    design = 2000, 2, "unequal", "clustered"
+    rows = coverage.run(Cell("tuned", "logistic", "equal_opportunity", *design), 2, 0)
+    assert {(row.study, row.constraint) for row in rows} == {
+        ("before", "none"),
+        ("tuned", "equal_opportunity"),
+    }
+    assert all(abs(row.bias) < 0.2 for row in rows if row.quantity != "tpr gap")
+
+
+def test_fresh_rows_show_the_rates_of_the_population():
+    fresh = coverage.fresh_rows(CELL)
+    sample = coverage.Sample(CELL, 2, 1, 0).data
+    # The features beside the finding that tell all: what the posterior is made of.
+    accepted = fresh.posterior >= coverage.CUT
+    expected = sample.population_rates(coverage.CUT)
+    found = fresh.rates(accepted)
+    for key, rates in expected.items():
+        for name, value in rates.items():
+            # Three standard errors of some 8000 rows of a class and group.
+            assert found[key][name] == pytest.approx(value, abs=3 * 0.5 / 8000**0.5)
+
+
+def test_the_file_and_its_page_have_a_place_for_every_quantity(tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "cells", lambda sizes: [CELL])
     out = tmp_path / "coverage.csv"
-    coverage.main(["--out", str(out), "--runs", "2"])
-    lines = out.read_text().splitlines()
-    assert lines[0].startswith("study,base,constraint,n,groups")
-    assert len(lines) == 8
+    for _ in range(2):  # the second run finds its cell done
+        coverage.main(["--out", str(out), "--runs", "2"])
+    rows = read(out)
+    assert len(rows) == 7
+    assert {row.quantity for row in rows} == set(QUANTITIES)
+    page = out.with_suffix(".md").read_text()
+    assert page.count("| posterior |") == 1
+    assert page.count("two standard errors") == sum(bool(row.cause) for row in rows)
