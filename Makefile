@@ -105,8 +105,7 @@ engines: .venv-engines/ready | java
 	set -e; for file in tests/engines/test_*.py; do \
 		.venv-engines/bin/pytest -m engine -W ignore "$$file"; \
 	done
-	PYSPARK_PYTHON=.venv-engines/bin/python .venv-engines/bin/pytest -W ignore \
-		tests/docs -k docs/engines
+	.venv-engines/bin/pytest -W ignore tests/docs -k "docs/engines or sql.md"
 	.venv-engines/bin/python benchmarks/scale.py --rows 1_000_000 \
 		--folder build/scale-small
 
