@@ -14,6 +14,7 @@ from fairpul import (
     audit,
     fit_rule,
 )
+from fairpul.binning import bin_of
 from fairpul.datasets import make_underdiagnosed
 from fairpul.estimate import Estimate
 from fairpul.metrics import pu_group_rates
@@ -93,6 +94,42 @@ def test_weighted_counts_read_as_weighted_rows():
             assert (one.estimate, one.low, one.high) == pytest.approx(
                 (other.estimate, other.low, other.high), rel=1e-6
             )
+
+
+def test_a_threshold_inside_a_heavy_bin_is_told():
+    counts = GroupCounts.from_scores(SCORES, bins=16)
+    (told,) = [text for text in audit(counts, threshold=0.1).warnings if "bin" in text]
+    assert "threshold lies inside a bin of the table, which holds" in told
+    for threshold in (0.0, 0.0625):  # 0.0625 is an edge
+        report = audit(counts, threshold=threshold)
+        assert not any("bin of the table" in text for text in report.warnings)
+
+
+def test_a_refined_table_is_cut_at_the_bin_that_holds_the_threshold():
+    threshold = 0.1
+    (number,) = bin_of(np.array([threshold]), 64)
+    plain = audit(GroupCounts.from_scores(SCORES, bins=64), threshold=threshold)
+    exact = audit(SCORES, threshold=threshold)
+    for refine, wanted in [({"f": [number]}, exact), ({"f": [number + 3]}, plain)]:
+        counts = GroupCounts.from_scores(SCORES, bins=64, refine=refine)
+        found = audit(counts, threshold=threshold)
+        for key, other in (("f", wanted), ("m", plain)):
+            for name in ("tpr", "selection_rate"):
+                assert found.rates[key][name] == other.rates[key][name]
+        told = [text for text in found.warnings if "inside a bin" in text]
+        assert ("'f'" in told[0]) == (wanted is plain)
+
+
+def test_what_suppression_costs_is_told():
+    counts = GroupCounts.from_scores(SCORES).coarsen(256, suppress_below=10)
+    (told,) = [t for t in audit(counts, capacity=0.1).warnings if "suppressed" in t]
+    cost = counts.cost_of_suppression["f"]
+    assert f"'f' by {cost['selection_rate']:.2%} and {cost['tpr']:.2%}" in told
+
+
+def test_features_of_rows_do_not_go_with_counts():
+    with pytest.raises(ValueError, match="X= needs the rows"):
+        audit(GroupCounts.from_scores(SCORES), threshold=0.1, X=DATA.X)
 
 
 def test_capacity_accepts_the_top_share_and_no_more():

@@ -2,6 +2,7 @@ import json
 import operator
 import os
 import pickle
+import tracemalloc
 import warnings
 from functools import partial, reduce
 
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from fairpul import Capacity, GroupCounts, GroupScores, RecallFloor, fit_rule
 from fairpul.binning import FINE_BINS, bin_of, check_bins
-from fairpul.counting import _join_limbs
 from fairpul.datasets import make_underdiagnosed
 from fairpul.disclosure import misplaced, without_small_counts
+from fairpul.fixed_point import join_limbs
 from fairpul.refining import outer_corners, refine_rule, row_certificate
 
 pd = pytest.importorskip("pandas")
@@ -167,9 +168,9 @@ def test_large_weights_do_not_overflow_in_silence():
 def test_a_bin_with_too_many_weighted_rows_is_refused():
     rows = np.array([[2**31 + 1, 0, *[0] * 8]])
     with pytest.raises(OverflowError, match="Count parts of the frame"):
-        _join_limbs(rows)
+        join_limbs(rows)
     rows[0, :4] = 2**31, 0, 1, 5
-    assert _join_limbs(rows).tolist() == [[2**31, 0, 2**31 + 5, 0, 0, 0]]
+    assert join_limbs(rows).tolist() == [[2**31, 0, 2**31 + 5, 0, 0, 0]]
 
 
 def test_weights_that_vanish_in_fixed_point_are_refused():
@@ -181,7 +182,7 @@ def test_weights_that_vanish_in_fixed_point_are_refused():
 
 @pytest.mark.parametrize("chunk", [2, 2**20])
 def test_two_codes_for_unlabeled_are_refused(monkeypatch, chunk):
-    monkeypatch.setattr("fairpul.group_counts._CHUNK", chunk)
+    monkeypatch.setattr("fairpul.counting._CHUNK", chunk)
     frame = pd.DataFrame({"p": [0.5] * 4, "dx": [1, 0, 1, -1], "sex": list("ffff")})
     with pytest.raises(ValueError, match="one code for unlabeled; got 1 rows of 0"):
         GroupCounts.from_frame(frame, **COLUMNS)
@@ -242,6 +243,24 @@ def test_tables_counted_differently_do_not_add_up():
     ]:
         with pytest.raises(ValueError, match=text):
             count(model="v1") + count(**({"model": "v1"} | options))
+
+
+def test_tables_add_up_with_sum():
+    parts = [GroupCounts.from_frame(people(300, seed=k), **COLUMNS) for k in range(3)]
+    assert sum(parts) == parts[0] + parts[1] + parts[2]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + parts[0]
+
+
+def test_tables_by_other_columns_do_not_add_up():
+    frame = people(500).assign(site=7)
+    count = partial(GroupCounts.from_frame, frame, score="p", labeled="dx")
+    by_none, by_one, by_two = count(), count(group="sex"), count(group=["sex", "site"])
+    for one, other in [(by_none, by_one), (by_one, by_two), (by_two, by_none)]:
+        with pytest.raises(ValueError, match="group columns"):
+            one + other
+    nobody = GroupCounts.from_frame(frame.iloc[:0], **COLUMNS)
+    assert by_two + nobody == nobody + by_two == by_two
 
 
 def test_unlike_group_keys_do_not_merge_in_silence():
@@ -391,23 +410,55 @@ def test_suppressed_tables_keep_totals_and_add_up_their_cost(tmp_path, weight):
     assert shared.sums[:, 1][shared.sums[:, 1] > 0].min() >= 10
     assert unlabeled[unlabeled > 0].min() >= 10
     assert (shared.misplaced > 0).all()
-    assert (shared.misplaced < [19, 10]).all()  # 9 unlabeled and 9 labeled
+    unit = 1 if weight is None else 2**20  # weights are at most 1
+    assert (shared.misplaced < [19 * unit, 10 * unit]).all()  # 9 unlabeled, 9 labeled
     both = shared + shared
     assert (both.misplaced == 2 * shared.misplaced).all()
     both.write_parquet(tmp_path / "both.parquet")
     assert GroupCounts.read_parquet(tmp_path / "both.parquet") == both
 
 
-def test_any_cut_of_a_suppressed_table_is_off_by_no_more_than_it_says():
-    counts = GroupCounts.from_frame(people(20_000), **COLUMNS).coarsen(512)
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_any_cut_of_a_suppressed_table_is_off_by_no_more_than_it_says(weight):
+    frame = people(20_000, weighted=True)
+    counts = GroupCounts.from_frame(frame, **COLUMNS, sample_weight=weight, bins=512)
     shared = counts.coarsen(suppress_below=10)
-    for s in range(2):
+    assert counts.cost_of_suppression == {}
+    for s, key in enumerate(counts.groups):
         exact, rough = counts.points(s), shared.points(s)
+        cost = shared.cost_of_suppression[key]
+        off = {"tpr": [], "selection_rate": []}
         for cut in np.arange(1.0, 514):
             a, b = (np.flatnonzero(p.cut >= cut)[-1] for p in (exact, rough))
-            rows, labeled = shared.misplaced[s]
-            assert abs(exact.accepted[a] - rough.accepted[b]) <= rows
-            assert abs(exact.labeled[a] - rough.labeled[b]) <= labeled
+            for name in off:
+                off[name].append(abs(getattr(exact, name)[a] - getattr(rough, name)[b]))
+        assert 0 < max(off["tpr"]) <= cost["tpr"] + 1e-15
+        assert 0 < max(off["selection_rate"]) <= cost["selection_rate"] + 1e-15
+
+
+def test_fitting_tells_what_suppression_costs():
+    shared = GroupCounts.from_frame(people(5000), **COLUMNS).coarsen(
+        1024, suppress_below=10
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit_rule(shared, label_frequency=0.9)
+    (told,) = [str(w.message) for w in caught if "suppressed" in str(w.message)]
+    assert f"{shared.cost_of_suppression['f']['tpr']:.2%} in 'f'" in told
+    assert caught[0].filename == __file__
+
+
+def test_suppressing_many_cells_takes_little_memory():
+    rng = np.random.default_rng(0)
+    score = rng.random(100_000)
+    scores = GroupScores(score, rng.random(100_000) < score, None)
+    counts = GroupCounts.from_scores(scores, bins=2**18)
+    tracemalloc.start()
+    counts.coarsen(suppress_below=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A pair of cells each would take gigabytes.
+    assert peak < 100 * counts.sums.nbytes
 
 
 def test_a_group_too_small_to_share_is_refused_by_name():

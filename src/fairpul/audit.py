@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from fairpul._files import write_text
-from fairpul.cautions import cautions
+from fairpul.cautions import cautions, cautions_of_counts
 from fairpul.checks import run_checks
 from fairpul.comparison import Comparison, compare_evidence
 from fairpul.estimate import Estimate
@@ -245,6 +245,8 @@ def audit(
     """
     _check_options(population, level)
     rows = _rows(scores, labeled, group, decision, score, sample_weight, cluster)
+    if X is not None and isinstance(rows, GroupCounts):
+        raise ValueError("X= needs the rows, got a table of counts.")
     evidence = _evidence(rows, decision, threshold, capacity, rule)
     tallies = evidence.tallies()
     known = know_label_frequency(rows, label_frequency, class_prior, X)
@@ -264,11 +266,14 @@ def audit(
         rows, known, source, X, has_score=scores is not None or score is not None
     )
     sensitivity = sensitivity_of(rates, tallies, known.label_frequency, level)
+    warnings = [*cautions(rates, tallies, sensitivity, checks, known, tuned=tuned)]
+    if isinstance(rows, GroupCounts):
+        warnings += cautions_of_counts(rows, threshold)
     return Audit(
         rates,
         sensitivity,
         checks.leaves(),
-        tuple(cautions(rates, tallies, sensitivity, checks, known, tuned=tuned)),
+        tuple(warnings),
         population,
         level,
         known,

@@ -9,6 +9,7 @@ score of 1 has the bin number ``bins`` to itself.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 BINS = 2**12
 #: Bins that a bin is resolved to where a rule has its threshold.
 FINE_BINS = 2**26
+#: Bins to resolve, by group.
+Refinement = Mapping[Hashable, Collection[int]]
 
 
 def check_bins(bins: Any) -> int:
@@ -30,6 +33,20 @@ def check_bins(bins: Any) -> int:
     raise ValueError(
         f"bins must be a power of two from 2 to 2**26 = {FINE_BINS}, got {bins!r}."
     )
+
+
+def check_refinement(
+    refine: Refinement | None, bins: int
+) -> dict[Hashable, tuple[int, ...]]:
+    """Bins to resolve, sorted, without the groups that name none."""
+    wanted = {key: tuple(sorted(set(b))) for key, b in (refine or {}).items() if b}
+    numbers = [number for one in wanted.values() for number in one]
+    if numbers and not 0 <= min(numbers) <= max(numbers) <= bins:
+        raise ValueError(
+            f"refine must name bins from 0 to {bins}, got {min(numbers)} to "
+            f"{max(numbers)}."
+        )
+    return wanted
 
 
 def bin_of(score: NDArray[Any], bins: int) -> NDArray[np.int64]:

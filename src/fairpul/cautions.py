@@ -6,10 +6,13 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fairpul.checks import Checks
 from fairpul.diagnostics import recognizes_positives
 from fairpul.estimate import Estimate
 from fairpul.findings import extremes, group_name
+from fairpul.group_counts import GroupCounts
 from fairpul.knowledge import Knowledge
 from fairpul.measures import FEWEST_LABELED, is_prior
 from fairpul.rates import Rates
@@ -20,6 +23,8 @@ _FEW_LABELED = 50
 _FRAGILE = 1.5
 _SURPRISE = 0.01
 _UNCALIBRATED = 0.2
+# A bin, split by a threshold, that holds more of its group than this is told of.
+_HEAVY_BIN = 1e-3
 
 
 def cautions(
@@ -46,6 +51,38 @@ def cautions(
     yield from _label_frequency(known, checks)
     yield from _calibration(checks)
     yield from _sources(checks)
+
+
+def cautions_of_counts(counts: GroupCounts, threshold: float | None) -> Iterator[str]:
+    """Sentences on what a table of counts does not tell, and no interval covers."""
+    cost = counts.cost_of_suppression
+    if cost:
+        each = ", ".join(
+            f"{_quoted(key)} by {rates['selection_rate']:.2%} and {rates['tpr']:.2%}"
+            for key, rates in cost.items()
+        )
+        yield (
+            "Small cells of the table were suppressed, so selection rate and TPR may "
+            f"be off, beyond their intervals: in group {each}."
+        )
+    if not threshold:  # none, or one that accepts everybody
+        return
+    beneath = float(np.nextafter(threshold, 0))
+    split = {}
+    for s, key in enumerate(counts.groups):
+        number, below = (counts.bin_at(s, f) for f in (threshold, beneath))
+        share = counts.share_in_bin(s, number)
+        if number == below and share > _HEAVY_BIN:
+            split[key] = share
+    if split:
+        each = ", ".join(
+            f"{share:.2%} of {_quoted(key)}" for key, share in split.items()
+        )
+        yield (
+            f"The threshold lies inside a bin of the table, which holds {each}: all "
+            "rows of the bin count as accepted. Count with more bins, or audit the "
+            "rows."
+        )
 
 
 def _few_labels(of: Mapping[Hashable, Tally]) -> Iterator[str]:

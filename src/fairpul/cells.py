@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairpul._groups import encode_groups
-
-Integers = NDArray[np.int64]
+from fairpul.fixed_point import Integers, check_sum
 
 #: Why a row was not counted; the first that holds.
 INVALID = (
@@ -23,10 +22,6 @@ INVALID = (
     "label unknown",
     "weight unusable",
 )
-#: Weights are summed as integers of this many parts of 1.
-WEIGHT_UNIT = 2.0**20
-# Weights whose mean is smaller than this lose digits in fixed point.
-_LEAST_MEAN_WEIGHT = 2.0**-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,23 +87,3 @@ def unlabeled_and_labeled(sums: Integers) -> tuple[Integers, Integers]:
     unlabeled = np.zeros_like(sums)
     unlabeled[:, ::2] = sums[:, ::2] - sums[:, 1::2]
     return unlabeled, labeled
-
-
-def check_sum(total: NDArray[np.float64]) -> None:
-    """Refuse fixed-point sums that could pass 2**62."""
-    if len(total) and total.max() > 2.0**62 * (1 - 1e-9):
-        raise OverflowError(
-            "The weights or their squares sum to more than 2**42, which the table "
-            "does not hold. Divide the weights by a constant: the rule is the same."
-        )
-
-
-def check_weight_scale(sums: Integers) -> None:
-    """Refuse weights that are mostly lost in fixed point."""
-    n, weight = int(sums[:, 0].sum()), int(sums[:, 2].sum())
-    if weight < n * _LEAST_MEAN_WEIGHT * WEIGHT_UNIT:
-        raise ValueError(
-            f"The weights of {n} rows sum to {weight / WEIGHT_UNIT:.3g}, too little "
-            "for the fixed point of the table. Multiply them by a constant: the rule "
-            "is the same."
-        )

@@ -18,7 +18,7 @@ from fairpul.diagnostics import (
     source_differences,
 )
 from fairpul.estimate import Estimate
-from fairpul.evidence import Rows, cells_of
+from fairpul.evidence import Rows
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.knowledge import Knowledge
@@ -104,7 +104,7 @@ def _calibration(scores: Rows, number: int) -> Calibration:
         weight = None if scores.sample_weight is None else scores.sample_weight[rows]
         return calibration(scores.score[rows], scores.labeled[rows], weight)
     # A cell stands for its rows by the middle of its bin.
-    cells = cells_of(scores, number)
+    cells = scores.cells_of(number)
     points = scores.points(number)
     middle = np.minimum(1.0, ((scores.bin[cells] + 0.5) / scores.bins) ** 4)
     labeled, rows_of_cell = np.diff(points.labeled), np.diff(points.accepted)

@@ -1,133 +1,114 @@
 """From rows to cells: rows per group and bin, and what was wrong with the others.
 
-A frame is counted in one aggregation, of integers only: sums of integers do not depend
-on the order of the rows, hence all engines agree to the last digit.
+Lazy frames are counted where they are; everything else goes through NumPy, a million
+rows at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul._groups import encode_groups, typed
-from fairpul.binning import FINE_BINS, bin_expression, bin_of
-from fairpul.cells import INVALID, WEIGHT_UNIT, Cells, Integers, check_sum
-from fairpul.frames import (
-    check_present,
-    check_score_column,
+from fairpul._groups import typed
+from fairpul.binning import FINE_BINS, Refinement, bin_of
+from fairpul.cells import INVALID, Cells, add_cells
+from fairpul.fixed_point import (
+    Integers,
+    check_weight_scale,
+    join_limbs,
+    limb_arrays,
+    usable,
+)
+from fairpul.frame_columns import (
+    Columns,
+    check_columns,
     codes_or_missing,
     float_column,
-    is_group,
-    key_type,
 )
+from fairpul.group_scores import GroupScores
+from fairpul.lazy_counting import count_lazily
 
-#: Bins to resolve, by group.
-Refinement = Mapping[Hashable, Collection[int]]
-
-#: Weights from here on are unusable: two limbs do not hold their squares.
-LARGEST_WEIGHT = 2.0**21
-# Two limbs of 31 bits: sums of either over so many rows fit into 62 bits.
-_LIMB = 2.0**31
-_MOST_ROWS = 2**31
+# Rows counted at a time: the sums of their limbs stay below 2**53.
+_CHUNK = 2**20
+# Cells of so many chunks are kept before they are added up.
+_MOST_PARTS = 16
 _SMALL_TABLE = 2**22
-_LIMBS = tuple(
-    f"{name}_{limb}" for name in ("w", "wl", "w2", "w2l") for limb in ("high", "low")
-)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Names of the columns to count."""
-
-    score: str
-    labeled: str
-    groups: tuple[str, ...]
-    weight: str | None
-
-    @property
-    def names(self) -> list[str]:
-        """All names."""
-        weight = [] if self.weight is None else [self.weight]
-        return [self.score, self.labeled, *self.groups, *weight]
+def count_frame(frame: Any, columns: Columns, bins: int, refine: Refinement) -> Cells:
+    """Count a frame of any kind that narwhals knows."""
+    table = nw.from_native(frame)
+    if isinstance(table, nw.LazyFrame):
+        return _checked([count_lazily(table, columns, bins, refine)])
+    return count_batches([table], columns, bins, refine)
 
 
-def check_columns(schema: nw.Schema, columns: Columns) -> None:
-    """Refuse columns that are absent or of a type that cannot be counted."""
-    check_present(schema, columns.names)
-    check_score_column(schema, columns.score)
-    dtype = schema[columns.labeled]
-    if not (dtype.is_numeric() or isinstance(dtype, nw.Boolean | nw.Object)):
-        raise TypeError(
-            f"The label column {columns.labeled!r} must hold 1 and 0, 1 and -1 or "
-            f"booleans, it holds {dtype}. Recode it."
-        )
-    if columns.weight is not None and not schema[columns.weight].is_numeric():
-        raise TypeError(
-            f"The weight column {columns.weight!r} must hold numbers, it holds "
-            f"{schema[columns.weight]}."
-        )
-    for name in columns.groups:
-        key_type(schema[name])
-
-
-def count_lazily(
-    frame: nw.LazyFrame[Any], columns: Columns, bins: int, refine: Refinement
+def count_batches(
+    batches: Iterable[Any], columns: Columns, bins: int, refine: Refinement
 ) -> Cells:
-    """Count the rows of a lazy frame where they are; only cells come back."""
-    schema = frame.collect_schema()
-    check_columns(schema, columns)
-    groups = [f"group_{place}" for place in range(len(columns.groups))]
-    rows = frame.select(
-        *(
-            _plain_key(name, schema[name]).alias(alias)
-            for name, alias in zip(columns.groups, groups, strict=True)
-        ),
-        nw.col(columns.score).cast(nw.Float64).alias("f"),
-        nw.col(columns.labeled).cast(nw.Float64).alias("y"),
-        *(
-            []
-            if columns.weight is None
-            else [nw.col(columns.weight).cast(nw.Float64).alias("w")]
-        ),
-    )
-    # A column of its own: Spark would write the roots out for every group that is
-    # refined, into code too long for Java to compile.
-    score = nw.col("f")
-    inside = nw.when((score >= 0.0) & (score <= 1.0)).then(score)
-    rows = rows.with_columns(inside.otherwise(nw.lit(0.0)).alias("safe"))
-    rows = rows.with_columns(bin_expression(nw.col("safe"), bins).alias("base"))
-    weighted = columns.weight is not None
-    one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
-    labeled = nw.when(nw.col("y") == 1.0).then(one).otherwise(none)
-    minus = nw.when(nw.col("y") == -1.0).then(one).otherwise(none)
-    cell = rows.select(
-        *groups,
-        _cell_expression(groups, weighted, bins, refine).alias("bin"),
-        labeled.alias("labeled"),
-        minus.alias("minus"),
-        *(_limb_expressions() if weighted else []),
-    )
-    summed = ["labeled", "minus", *(_LIMBS if weighted else [])]
-    counted = (
-        cell.group_by(*groups, "bin")
-        .agg(nw.len().alias("n"), *(nw.col(name).sum() for name in summed))
-        .collect()
-    )
-    return _cells_of(counted, groups, weighted)
+    """Count eager frames and Arrow record batches as they come."""
+    parts: list[Cells] = []
+    for batch in batches:
+        for rows in _slices(_eager(batch)):
+            parts.append(_count_eagerly(rows, columns, bins, refine))
+        if len(parts) > _MOST_PARTS:
+            parts = [add_cells(parts)]
+    return _checked(parts)
 
 
-def count_eagerly(
+def count_scores(scores: GroupScores, bins: int, refine: Refinement) -> Cells:
+    """Count rows that are in memory as arrays."""
+    weight = scores.sample_weight
+    parts = []
+    for start in range(0, len(scores), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        parts.append(
+            _count_arrays(
+                scores.score[rows],
+                scores.labeled[rows],
+                scores.codes[rows],
+                scores.groups,
+                None if weight is None else weight[rows],
+                bins,
+                refine,
+            )
+        )
+    return _checked(parts)
+
+
+def _eager(batch: Any) -> nw.DataFrame[Any]:
+    if isinstance(batch, nw.DataFrame) or nw.dependencies.is_into_dataframe(batch):
+        return nw.from_native(batch, eager_only=True)
+    return nw.DataFrame.from_arrow(batch, backend="pyarrow")
+
+
+def _slices(frame: nw.DataFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
+    for start in range(0, max(1, len(frame)), _CHUNK):
+        yield frame[start : start + _CHUNK]
+
+
+def _checked(parts: Sequence[Cells]) -> Cells:
+    """Cells of all parts together."""
+    if not parts:
+        raise ValueError("There is no batch to count.")
+    cells = add_cells(parts)
+    _check_one_unlabeled_code(cells)
+    if cells.sums.shape[1] > 2:
+        check_weight_scale(cells.sums)
+    return cells
+
+
+def _count_eagerly(
     frame: nw.DataFrame[Any], columns: Columns, bins: int, refine: Refinement
 ) -> Cells:
     """Count the rows of a frame in memory, with NumPy."""
     check_columns(frame.schema, columns)
     codes, groups = codes_or_missing(frame, columns.groups)
-    return count_arrays(
+    return _count_arrays(
         float_column(frame[columns.score]),
         float_column(frame[columns.labeled]),
         codes,
@@ -138,7 +119,7 @@ def count_eagerly(
     )
 
 
-def count_arrays(
+def _count_arrays(
     score: NDArray[Any],
     label: NDArray[Any],
     codes: NDArray[np.intp],
@@ -155,7 +136,7 @@ def count_arrays(
         ~valid,
         codes < 0,
         ~(labeled | minus | (label == 0)),
-        *([] if weight is None else [~((weight >= 0) & (weight < LARGEST_WEIGHT))]),
+        *([] if weight is None else [~usable(weight)]),
     ]
     kind = np.select(kinds, np.arange(1, len(kinds) + 1), 0)
     invalid = np.bincount(kind, minlength=len(INVALID) + 1)[1:]
@@ -170,7 +151,7 @@ def count_arrays(
     cell, position = _distinct(key, len(groups) * (top + 1))
     values = [np.ones(len(key)), labeled]
     if weight is not None:
-        values += _limb_arrays(weight, labeled)
+        values += limb_arrays(weight, labeled)
     sums = np.column_stack(
         # Integers below 2**53 add exactly in the float64 of bincount.
         [np.bincount(position, v, len(cell)).astype(np.int64) for v in values]
@@ -179,7 +160,7 @@ def count_arrays(
         groups,
         (cell // (top + 1)).astype(np.intp),
         cell % (top + 1),
-        sums if weight is None else _join_limbs(sums),
+        sums if weight is None else join_limbs(sums),
         dict(zip(INVALID, invalid.tolist(), strict=True)),
         int(minus.sum()),
     )
@@ -216,132 +197,13 @@ def _distinct(key: Integers, size: int) -> tuple[Integers, NDArray[np.intp]]:
     return present, table[key]
 
 
-def _limb_arrays(
-    weight: NDArray[np.float64], labeled: NDArray[np.bool_]
-) -> list[NDArray[np.float64]]:
-    limbs = []
-    for value in (weight, weight * weight):
-        high = np.floor(value * (WEIGHT_UNIT / _LIMB))
-        low = np.floor(value * WEIGHT_UNIT) - high * _LIMB
-        limbs += [high, low, high * labeled, low * labeled]
-    return limbs
-
-
-def _limb_expressions() -> list[nw.Expr]:
-    """Whole parts of w and w^2 in high and low limbs, all rows and labeled rows."""
-    labeled = nw.col("y") == 1.0
-    limbs = []
-    usable = (nw.col("w") >= 0.0) & (nw.col("w") < LARGEST_WEIGHT)
-    weight = nw.when(usable).then(nw.col("w")).otherwise(nw.lit(0.0))
-    for name, value in (("w", weight), ("w2", weight * weight)):
-        high = (value * (WEIGHT_UNIT / _LIMB)).floor()
-        low = (value * WEIGHT_UNIT).floor() - high * _LIMB
-        for limb, part in (("high", high), ("low", low)):
-            whole = part.cast(nw.Int64)
-            among = nw.when(labeled).then(whole).otherwise(nw.lit(0, nw.Int64))
-            limbs += [whole.alias(f"{name}_{limb}"), among.alias(f"{name}l_{limb}")]
-    return limbs
-
-
-def _cell_expression(
-    groups: Sequence[str], weighted: bool, bins: int, refine: Refinement
-) -> nw.Expr:
-    """Bin of a valid row; -1, -2, ... for the kinds of invalid rows."""
-    score, label = nw.col("f"), nw.col("y")
-    inside = (score >= 0.0) & (score <= 1.0)
-    grouped = [~nw.col(name).is_null() for name in groups]
-    known = (label == 1.0) | (label == 0.0) | (label == -1.0)
-    checks = [
-        ~(score.is_null() | score.is_nan()),
-        inside.fill_null(False),
-        nw.all_horizontal(*grouped, ignore_nulls=False) if grouped else None,
-        known.fill_null(False),
-    ]
-    if weighted:
-        weight = nw.col("w")
-        usable = (weight >= 0.0) & (weight < LARGEST_WEIGHT)
-        checks.append(usable.fill_null(False))
-    number = _bin_number(groups, bins, refine)
-    for kind, holds in reversed(list(enumerate(checks, start=1))):
-        if holds is not None:
-            invalid = nw.lit(-kind, nw.Int64)
-            number = nw.when(holds).then(number).otherwise(invalid)
-    return number
-
-
-def _bin_number(groups: Sequence[str], bins: int, refine: Refinement) -> nw.Expr:
-    """Bin of a score, among the fine bins where any is resolved."""
-    number = nw.col("base")
-    if not refine:
-        return number
-    resolved = [
-        (is_group(groups, key) if groups else nw.lit(True))
-        & number.is_in(sorted(wanted))
-        for key, wanted in refine.items()
-    ]
-    fine = nw.any_horizontal(*resolved, ignore_nulls=False)
-    coarse = number * (FINE_BINS // bins)
-    exact = bin_expression(nw.col("safe"), FINE_BINS)
-    return nw.when(fine).then(exact).otherwise(coarse)
-
-
-def _plain_key(name: str, dtype: nw.dtypes.DType) -> nw.Expr:
-    categorical = isinstance(dtype, nw.Categorical | nw.Enum)
-    return nw.col(name).cast(nw.String) if categorical else nw.col(name)
-
-
-def _cells_of(
-    counted: nw.DataFrame[Any], groups: Sequence[str], weighted: bool
-) -> Cells:
-    number = _int64(counted["bin"])
-    names = ["n", "labeled", *(_LIMBS if weighted else [])]
-    sums = np.column_stack([_int64(counted[name]) for name in names])
-    minus = _int64(counted["minus"])
-    invalid = {
-        kind: int(sums[number == -place, 0].sum())
-        for place, kind in enumerate(INVALID, start=1)
-    }
-    valid = number >= 0
-    sums, number = sums[valid], number[valid]
-    among = counted.select(*groups).filter(valid.tolist()) if groups else None
-    codes, keys = encode_groups(
-        None if among is None else among.to_native(), len(number)
-    )
-    if among is not None and not len(number):
-        keys = ()
-    sums = _join_limbs(sums) if weighted else sums
-    return Cells(keys, codes, number, sums, invalid, int(minus[valid].sum()))
-
-
-def _int64(column: nw.Series[Any]) -> Integers:
-    # Engines widen sums: DuckDB to HUGEINT, which arrives as a decimal.
-    return column.cast(nw.Int64).to_numpy().astype(np.int64, copy=False)
-
-
-def _join_limbs(sums: Integers) -> Integers:
-    """Join the limbs of each weighted sum; refuse sums beyond 62 bits."""
-    if (sums[:, 0] > _MOST_ROWS).any():
-        raise OverflowError(
-            "A bin holds more than 2**31 weighted rows, whose limbs may have passed 63 "
-            "bits. Count parts of the frame and add their tables."
-        )
-    columns = [sums[:, 0], sums[:, 1]]
-    for place in range(2, sums.shape[1], 2):
-        high, low = sums[:, place], sums[:, place + 1]
-        check_sum(high.astype(np.float64) * _LIMB + low)
-        columns.append(high * np.int64(_LIMB) + low)
-    return np.column_stack(columns)
-
-
-def check_one_unlabeled_code(cells: Sequence[Cells]) -> None:
-    """Refuse a frame that codes some unlabeled rows 0 and others -1."""
-    n_minus = sum(part.n_minus for part in cells)
-    n_unlabeled = sum(
-        int(part.sums[:, 0].sum() - part.sums[:, 1].sum()) for part in cells
-    )
-    if 0 < n_minus < n_unlabeled:
+def _check_one_unlabeled_code(cells: Cells) -> None:
+    """Refuse rows of which some unlabeled ones are coded 0 and others -1."""
+    n_unlabeled = int(cells.sums[:, 0].sum() - cells.sums[:, 1].sum())
+    if 0 < cells.n_minus < n_unlabeled:
         raise ValueError(
             "Labels must be 1 or True for labeled and 0, -1 or False for unlabeled "
-            f"rows, with one code for unlabeled; got {n_unlabeled - n_minus} rows of 0 "
-            f"and {n_minus} of -1. Recode the column."
+            "rows, with one code for unlabeled; got "
+            f"{n_unlabeled - cells.n_minus} rows of 0 and {cells.n_minus} of -1. "
+            "Recode the column."
         )

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairpul.cells import Cells, Integers, add_cells, unlabeled_and_labeled
+from fairpul.cells import Cells, add_cells, unlabeled_and_labeled
+from fairpul.fixed_point import Integers
 
 
 def suppressed(cells: Cells, least: int) -> tuple[Cells, Integers]:
@@ -18,7 +19,8 @@ def suppressed(cells: Cells, least: int) -> tuple[Cells, Integers]:
         Every cell has no labeled row or at least so many; no unlabeled row or at
         least so many.
     ndarray of shape (n_groups, 2)
-        Rows, and labeled rows, of each group on the wrong side of some cut, at most.
+        Rows, and labeled rows, of each group on the wrong side of some cut, at most;
+        of weighted rows their weight.
     """
     if least < 2:
         raise ValueError(f"suppress_below must be at least 2, got {least!r}.")
@@ -36,7 +38,8 @@ def suppressed(cells: Cells, least: int) -> tuple[Cells, Integers]:
                     "too few to share. Merge it with another group or leave it out."
                 )
             moved[own] = new
-            off = misplaced(old, new, count)
+            mass = sums[own, 2] if sums.shape[1] > 2 else count
+            off = misplaced(old, new, mass)
             cost[number] += [off, off * is_labeled]
         held = sums[:, 0] > 0
         parts.append(
@@ -85,15 +88,14 @@ def without_small_counts(bin: Integers, count: Integers, least: int) -> Integers
     return target
 
 
-def misplaced(bin: Integers, moved: Integers, count: Integers) -> int:
-    """Rows that some cut takes for being on its other side, at most.
+def misplaced(bin: Integers, moved: Integers, mass: Integers) -> int:
+    """Rows, or their weight, that some cut takes for being on its other side, at most.
 
     Examples
     --------
     >>> misplaced(np.array([1, 2, 4]), np.array([2, 2, 2]), np.array([3, 40, 4]))
     4
     """
-    cuts = np.unique(bin)
-    before = np.where(bin[:, None] >= cuts, count[:, None], 0).sum(axis=0)
-    after = np.where(moved[:, None] >= cuts, count[:, None], 0).sum(axis=0)
-    return int(abs(before - after).max(initial=0))
+    crossed = mass.copy()
+    np.subtract.at(crossed, np.searchsorted(bin, moved), mass)
+    return int(abs(np.cumsum(crossed)).max(initial=0))

@@ -50,7 +50,7 @@ class Evidence:
             )
         return tuple(
             Tally(
-                self.acceptance[cells_of(scores, number)],
+                self.acceptance[scores.cells_of(number)],
                 np.diff(scores.points(number).accepted),
                 np.diff(scores.points(number).labeled),
                 scores.n_effective(number),
@@ -58,14 +58,6 @@ class Evidence:
             )
             for number in range(len(scores.groups))
         )
-
-
-def cells_of(counts: GroupCounts, number: int) -> NDArray[np.intp]:
-    """Cells of a group in the order of its operating points, from the highest bin."""
-    cells = np.flatnonzero(counts.codes == number)[::-1]
-    if counts.weighted:
-        cells = cells[counts.sums[cells, 2] > 0]
-    return cells
 
 
 def by_decision(scores: Rows, decision: ArrayLike) -> Evidence:
@@ -98,10 +90,12 @@ def by_threshold(scores: Rows, threshold: float) -> Evidence:
     """Accept scores of at least a threshold; of counts, the bins from its bin on."""
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie in [0, 1], got {threshold!r}.")
-    cut = float(threshold)
+    numbers = range(len(scores.groups))
     if isinstance(scores, GroupCounts):
-        cut = float(bin_of(np.array([cut]), scores.bins)[0])
-    return _by_cuts(scores, (((cut, 1.0),),) * len(scores.groups))
+        cuts = [float(scores.bin_at(number, threshold)) for number in numbers]
+    else:
+        cuts = [float(threshold) for _ in numbers]
+    return _by_cuts(scores, tuple(((cut, 1.0),) for cut in cuts))
 
 
 def by_capacity(scores: Rows, capacity: float) -> Evidence:

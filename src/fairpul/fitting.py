@@ -163,7 +163,9 @@ def rule_of(
     hulls, mixtures = _exact(rows, program, solution)
     tables, exact = _among_cuts(rows, program, hulls, mixtures, lottery)
     deployed = _deploy(rows, program, tables, exact, lottery)
-    _warn_of_heavy_bins(rows, deployed)
+    if isinstance(rows, GroupCounts):
+        _warn_of_heavy_bins(rows, deployed)
+        _warn_of_suppression(rows)
     snapped = deployed != exact
     expected = _rates(rows, tables, exact, label_frequency, snapped=False)
     realized = expected
@@ -483,9 +485,7 @@ def warn_of_few_labels(rows: Rows) -> None:
         )
 
 
-def _warn_of_heavy_bins(rows: Rows, mixtures: tuple[Mixture, ...]) -> None:
-    if not isinstance(rows, GroupCounts):
-        return
+def _warn_of_heavy_bins(rows: GroupCounts, mixtures: tuple[Mixture, ...]) -> None:
     heavy = {
         key: share
         for s, (key, mixture) in enumerate(zip(rows.groups, mixtures, strict=True))
@@ -497,6 +497,22 @@ def _warn_of_heavy_bins(rows: Rows, mixtures: tuple[Mixture, ...]) -> None:
             f"A bin at a threshold holds {shares}: the rates of the best rule on the "
             "rows may differ by as much. Use fairpul.refining.refine_rule, or count "
             "with more bins.",
+            stacklevel=4,
+        )
+
+
+def _warn_of_suppression(rows: GroupCounts) -> None:
+    off = {
+        key: rates["tpr"]
+        for key, rates in rows.cost_of_suppression.items()
+        if max(rates.values()) > _HEAVY_BIN
+    }
+    if off:
+        shares = ", ".join(f"{share:.2%} in {key!r}" for key, share in off.items())
+        warnings.warn(
+            "Small cells of the table were suppressed: the TPR of any cut may be off "
+            f"by {shares}, which the intervals do not cover. Suppress less, or merge "
+            "before suppressing.",
             stacklevel=4,
         )
 

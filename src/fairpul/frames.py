@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
-from fairpul._groups import encode_groups, typed
 from fairpul.binning import bin_expression, bin_of
 from fairpul.cuts import acceptance, acceptance_levels
 from fairpul.draw import (
@@ -23,6 +21,15 @@ from fairpul.draw import (
     accepted_integers,
     draw_integers,
     polynomial,
+)
+from fairpul.frame_columns import (
+    check_present,
+    check_score_column,
+    float_column,
+    integer_column,
+    is_group,
+    key_type,
+    known_codes,
 )
 from fairpul.sql import group_columns
 
@@ -66,90 +73,6 @@ def decide_frame(
     else:
         decided = _decide_lazily(table, rule, score, names, row_id, probability)
     return decided.to_native()
-
-
-def check_present(schema: nw.Schema, names: Sequence[str]) -> None:
-    """Refuse column names that the frame does not have."""
-    missing = [name for name in names if name not in schema]
-    if missing:
-        raise ValueError(
-            f"The frame has no columns {missing!r}; it has {schema.names()!r}."
-        )
-
-
-def check_score_column(schema: nw.Schema, score: str) -> None:
-    """Refuse scores that are not numbers; engines would read text as numbers."""
-    if not schema[score].is_numeric():
-        raise TypeError(
-            f"The score column {score!r} must hold numbers, it holds {schema[score]}."
-        )
-
-
-def key_type(dtype: nw.dtypes.DType) -> type | None:
-    """Python type of the group keys that a column gives; None where any may occur."""
-    if isinstance(dtype, nw.Categorical):
-        return None  # in pandas, a category may be an integer
-    if isinstance(dtype, nw.String | nw.Enum):
-        return str
-    if isinstance(dtype, nw.Boolean):
-        return bool
-    if dtype.is_integer():
-        return int
-    if isinstance(dtype, nw.Object):
-        return None
-    raise TypeError(
-        f"A group column must hold strings, integers or booleans, got {dtype}. "
-        "Cast it first."
-    )
-
-
-def known_codes(
-    table: nw.DataFrame[Any], names: Sequence[str], keys: Sequence[Hashable]
-) -> NDArray[np.intp]:
-    """Position of each row's group in ``keys``; -1 where it is missing or unknown."""
-    codes, present = codes_or_missing(table, names)
-    position = {typed(key): number for number, key in enumerate(keys)}
-    lookup = np.array([position.get(typed(key), -1) for key in present] + [-1])
-    return np.asarray(lookup[codes])
-
-
-def codes_or_missing(
-    table: nw.DataFrame[Any], names: Sequence[str]
-) -> tuple[NDArray[np.intp], tuple[Hashable, ...]]:
-    """Code of each row and the keys; -1 where some group column is missing."""
-    if not names:
-        return encode_groups(None, len(table))
-    there = ~np.any([table[name].is_null().to_numpy() for name in names], axis=0)
-    codes = np.full(len(table), -1, dtype=np.intp)
-    if not there.any():
-        return codes, ()
-    groups = table.select(*names)
-    if not there.all():
-        groups = groups.filter(there.tolist())
-    codes[there], keys = encode_groups(groups.to_native(), int(there.sum()))
-    return codes, keys
-
-
-def is_group(names: Sequence[str], key: Hashable) -> nw.Expr:
-    """Whether a row belongs to a group, never null."""
-    parts = key if isinstance(key, tuple) else (key,)
-    same = [
-        nw.col(name) == nw.lit(part) for name, part in zip(names, parts, strict=True)
-    ]
-    return nw.all_horizontal(*same, ignore_nulls=False).fill_null(False)
-
-
-def integer_column(column: nw.Series[Any]) -> NDArray[Any]:
-    """Integers of a column, 0 where they are missing; unsigned ones stay unsigned."""
-    unsigned = isinstance(column.dtype, nw.UInt64)
-    values: NDArray[Any] = column.fill_null(0).to_numpy()
-    return values.astype(np.uint64 if unsigned else np.int64, copy=False)
-
-
-def float_column(column: nw.Series[Any]) -> NDArray[np.float64]:
-    """Numbers of a column as float64, nan where they are missing."""
-    values: NDArray[Any] = column.cast(nw.Float64).to_numpy()
-    return values.astype(np.float64, copy=False)
 
 
 def _decide_eagerly(

@@ -6,40 +6,32 @@ that takes :class:`fairpul.GroupScores` takes it too, unless it needs the rows.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul._groups import typed
-from fairpul.binning import BINS, FINE_BINS, check_bins
-from fairpul.cells import (
-    WEIGHT_UNIT,
-    Cells,
-    Integers,
-    add_cells,
-    check_weight_scale,
-)
-from fairpul.counting import (
-    Columns,
+from fairpul._groups import EVERYBODY, typed
+from fairpul.binning import (
+    BINS,
+    FINE_BINS,
     Refinement,
-    check_one_unlabeled_code,
-    count_arrays,
-    count_eagerly,
-    count_lazily,
+    bin_of,
+    check_bins,
+    check_refinement,
 )
+from fairpul.cells import Cells, add_cells
+from fairpul.counting import count_batches, count_frame, count_scores
 from fairpul.counts_file import read_fields, write_fields
 from fairpul.disclosure import suppressed
+from fairpul.fixed_point import WEIGHT_UNIT, Integers
+from fairpul.frame_columns import Columns
 from fairpul.group_scores import GroupScores
 from fairpul.operating_points import OperatingPoints
-
-# Rows counted at a time: the sums of their limbs stay below 2**53.
-_CHUNK = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +59,8 @@ class GroupCounts:
         Rows that were not counted, by the reason why.
     misplaced : ndarray of shape (n_groups, 2)
         After suppression: how many rows, and labeled rows, any cut takes for being on
-        its other side, at most.
+        its other side, at most; of weighted rows their weight, in the units of
+        ``sums``.
     model : str or None
         What the scores come from; tables of different models do not add up.
 
@@ -134,15 +127,9 @@ class GroupCounts:
         model : str, optional
             What the scores come from, such as the model's version.
         """
-        columns = _columns(score, labeled, group, sample_weight)
-        wanted = check_bins(bins), _check_refinement(refine, bins)
-        table = nw.from_native(frame)
-        if isinstance(table, nw.LazyFrame):
-            cells = [count_lazily(table, columns, *wanted)]
-        else:
-            cells = [count_eagerly(part, columns, *wanted) for part in _slices(table)]
-        check_one_unlabeled_code(cells)
-        return _table(cells, *wanted, model)
+        columns = Columns.named(score, labeled, group, sample_weight)
+        wanted = check_bins(bins), check_refinement(refine, bins)
+        return cls._of(count_frame(frame, columns, *wanted), *wanted, model)
 
     @classmethod
     def from_batches(
@@ -169,16 +156,9 @@ class GroupCounts:
         >>> GroupCounts.from_batches(table.to_batches(), score="p", labeled="dx")
         GroupCounts(2 rows, 1 labeled, groups 'all', 4096 bins)
         """
-        columns = _columns(score, labeled, group, sample_weight)
-        wanted = check_bins(bins), _check_refinement(refine, bins)
-        merged: list[Cells] = []
-        for batch in batches:
-            for part in _slices(_eager(batch)):
-                merged.append(count_eagerly(part, columns, *wanted))
-            if len(merged) > 16:
-                merged = [add_cells(merged)]
-        check_one_unlabeled_code(merged)
-        return _table(merged, *wanted, model)
+        columns = Columns.named(score, labeled, group, sample_weight)
+        wanted = check_bins(bins), check_refinement(refine, bins)
+        return cls._of(count_batches(batches, columns, *wanted), *wanted, model)
 
     @classmethod
     def from_scores(
@@ -190,22 +170,28 @@ class GroupCounts:
         model: str | None = None,
     ) -> GroupCounts:
         """Count the rows of a :class:`fairpul.GroupScores`; clusters are lost."""
-        wanted = check_bins(bins), _check_refinement(refine, bins)
-        weight = scores.sample_weight
-        cells = []
-        for start in range(0, len(scores), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            cells.append(
-                count_arrays(
-                    scores.score[rows],
-                    scores.labeled[rows],
-                    scores.codes[rows],
-                    scores.groups,
-                    None if weight is None else weight[rows],
-                    *wanted,
-                )
-            )
-        return _table(cells, *wanted, model)
+        wanted = check_bins(bins), check_refinement(refine, bins)
+        return cls._of(count_scores(scores, *wanted), *wanted, model)
+
+    @classmethod
+    def _of(
+        cls,
+        cells: Cells,
+        bins: int,
+        refined: dict[Hashable, tuple[int, ...]],
+        model: str | None,
+    ) -> GroupCounts:
+        return cls(
+            cells.groups,
+            cells.codes,
+            cells.bin,
+            cells.sums,
+            bins,
+            refined,
+            cells.invalid,
+            np.zeros((len(cells.groups), 2), dtype=np.int64),
+            model,
+        )
 
     def __repr__(self) -> str:
         groups = ", ".join(map(repr, self.groups))
@@ -236,10 +222,14 @@ class GroupCounts:
         """Table of the rows of both; tables counted differently are refused."""
         if not isinstance(other, GroupCounts):
             return NotImplemented
+        kinds = [self._kind, other._kind]
+        if self.groups and other.groups:  # of no rows, group columns cannot be told
+            for table, kind in zip((self, other), kinds, strict=True):
+                kind["group columns"] = table._n_group_columns
         unlike = [
             f"{name} ({mine!r} and {theirs!r})"
             for (name, mine), theirs in zip(
-                self._kind.items(), other._kind.values(), strict=True
+                kinds[0].items(), kinds[1].values(), strict=True
             )
             if mine != theirs
         ]
@@ -263,6 +253,10 @@ class GroupCounts:
             misplaced=misplaced,
         )
 
+    def __radd__(self, other: Any) -> GroupCounts:
+        """Start of a ``sum``, which adds to 0."""
+        return self if other == 0 else NotImplemented
+
     @property
     def bins(self) -> int:
         """Number of bins that bin numbers refer to: 2**26 where any is refined."""
@@ -272,6 +266,11 @@ class GroupCounts:
     def weighted(self) -> bool:
         """Whether the rows had sampling weights."""
         return bool(self.sums.shape[1] > 2)
+
+    def cells_of(self, number: int) -> NDArray[np.intp]:
+        """Return the cells of a group that have weight, from the highest bin on."""
+        mass = self.sums[:, 2 if self.weighted else 0]
+        return np.flatnonzero((self.codes == number) & (mass > 0))[::-1]
 
     def points(self, number: int) -> OperatingPoints:
         """Return the operating points of a group; their cuts are bin numbers."""
@@ -287,14 +286,14 @@ class GroupCounts:
         Element ``j`` belongs to the rows between the operating points ``j`` and
         ``j + 1``.
         """
-        cells = self._cells_of(number)
+        cells = self.cells_of(number)
         several = self.sums[cells, 0] > 1
         resolved = self.refined.get(self.groups[number], ())
         return np.asarray(several & ~np.isin(self.base_bins_of(number), resolved))
 
     def base_bins_of(self, number: int) -> Integers:
         """Return the numbers of these bins among the bins counted at first."""
-        return self.bin[self._cells_of(number)] // (self.bins // self.base_bins)
+        return self.bin[self.cells_of(number)] // (self.bins // self.base_bins)
 
     def heaviest_bin_at(self, number: int, positions: Iterable[int]) -> float:
         """Largest share of a group in a resolvable bin next to some of its cuts."""
@@ -302,6 +301,36 @@ class GroupCounts:
         mass = np.where(self.resolvable(number), np.diff(accepted), 0) / accepted[-1]
         beside = [mass[max(0, j - 1) : j + 1].max(initial=0.0) for j in positions]
         return float(max(beside))
+
+    def bin_at(self, number: int, score: float) -> int:
+        """Return the number of the bin that counts a score of a group."""
+        coarse, fine = (
+            int(bin_of(np.array([score]), bins)[0])
+            for bins in (self.base_bins, self.bins)
+        )
+        resolved = self.refined.get(self.groups[number], ())
+        wide = self.bins // self.base_bins
+        return fine if coarse in resolved else coarse * wide
+
+    def share_in_bin(self, number: int, bin: int) -> float:
+        """Share of a group, by weight, in one bin."""
+        mass = self.sums[self.codes == number, 2 if self.weighted else 0]
+        within = self.bin[self.codes == number] == bin
+        return float(mass[within].sum() / mass.sum())
+
+    @property
+    def cost_of_suppression(self) -> dict[Hashable, dict[str, float]]:
+        """How far off the rates of any cut may be after :meth:`coarsen`, by group.
+
+        Empty of a table without suppressed cells.
+        """
+        columns = [2, 3] if self.weighted else [0, 1]
+        share = self.misplaced / np.maximum(self._totals[:, columns], 1)
+        return {
+            key: {"selection_rate": float(rows), "tpr": float(labeled)}
+            for key, (rows, labeled) in zip(self.groups, share, strict=True)
+            if rows > 0
+        }
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -351,8 +380,8 @@ class GroupCounts:
             Every group keeps its totals. What bins cost: a rule's gaps may grow by the
             share of rows in its threshold bins (``fit_rule`` warns above 0.1%).
             Suppression leaves fewer than ``suppress_below`` labeled and as many
-            unlabeled rows of each group on the wrong side of any cut; how many is
-            written in ``misplaced``.
+            unlabeled rows of each group on the wrong side of any cut; the table keeps
+            count, also when tables add up (``cost_of_suppression``).
         """
         wanted = self.base_bins if bins is None else check_bins(bins)
         if wanted > self.base_bins:
@@ -403,6 +432,12 @@ class GroupCounts:
         }
 
     @property
+    def _n_group_columns(self) -> int:
+        if self.groups == (EVERYBODY,):
+            return 0
+        return len(self.groups[0]) if isinstance(self.groups[0], tuple) else 1
+
+    @property
     def _cells(self) -> Cells:
         return Cells(self.groups, self.codes, self.bin, self.sums, self.invalid)
 
@@ -412,17 +447,12 @@ class GroupCounts:
         np.add.at(totals, self.codes, self.sums)
         return totals
 
-    def _cells_of(self, number: int) -> NDArray[np.intp]:
-        """Cells of a group that have weight, from the highest bin on."""
-        mass = self.sums[:, 2 if self.weighted else 0]
-        return np.flatnonzero((self.codes == number) & (mass > 0))[::-1]
-
     @cached_property
     def _points(self) -> list[OperatingPoints]:
         return [self._points_of(number) for number in range(len(self.groups))]
 
     def _points_of(self, number: int) -> OperatingPoints:
-        cells = self._cells_of(number)
+        cells = self.cells_of(number)
         cut = self.bin[cells].astype(np.float64)
         cut[-1] = 0.0
         columns = (2, 3) if self.weighted else (0, 1)
@@ -439,58 +469,3 @@ class GroupCounts:
             return float(totals[labeled])
         mass, squares = totals[2 + labeled], totals[4 + labeled]
         return float(mass**2 / squares / WEIGHT_UNIT)
-
-
-def _columns(
-    score: str, labeled: str, group: str | Sequence[str] | None, weight: str | None
-) -> Columns:
-    names = () if group is None else (group,) if isinstance(group, str) else group
-    return Columns(score, labeled, tuple(names), weight)
-
-
-def _check_refinement(
-    refine: Refinement | None, bins: int
-) -> dict[Hashable, tuple[int, ...]]:
-    wanted = {key: tuple(sorted(set(b))) for key, b in (refine or {}).items() if b}
-    numbers = [number for one in wanted.values() for number in one]
-    if numbers and not 0 <= min(numbers) <= max(numbers) <= bins:
-        raise ValueError(
-            f"refine must name bins from 0 to {bins}, got {min(numbers)} to "
-            f"{max(numbers)}."
-        )
-    return wanted
-
-
-def _eager(batch: Any) -> nw.DataFrame[Any]:
-    if nw.dependencies.is_into_dataframe(batch):
-        return nw.from_native(batch, eager_only=True)
-    return nw.DataFrame.from_arrow(batch, backend="pyarrow")
-
-
-def _slices(frame: nw.DataFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
-    for start in range(0, max(1, len(frame)), _CHUNK):
-        yield frame[start : start + _CHUNK]
-
-
-def _table(
-    cells: Sequence[Cells],
-    bins: int,
-    refined: dict[Hashable, tuple[int, ...]],
-    model: str | None,
-) -> GroupCounts:
-    if not cells:
-        raise ValueError("There is no batch to count.")
-    merged = add_cells(cells)
-    if merged.sums.shape[1] > 2:
-        check_weight_scale(merged.sums)
-    return GroupCounts(
-        merged.groups,
-        merged.codes,
-        merged.bin,
-        merged.sums,
-        bins,
-        refined,
-        merged.invalid,
-        np.zeros((len(merged.groups), 2), dtype=np.int64),
-        model,
-    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fairpul.counting import Refinement
+from fairpul.binning import Refinement
 from fairpul.fitting import fit_rule, program_of
 from fairpul.group_counts import GroupCounts
 from fairpul.objectives import Capacity
