@@ -94,6 +94,16 @@ def synthetic_split(labeling_rate: float, seed: int) -> Split:
     return with_group(_labeled(*rows, labeling_rate, seed, StandardScaler()))
 
 
+def four_races_split(labeling_rate: float, seed: int) -> Split:
+    """COMPAS as published, with every race of which it has some hundred rows."""
+    data = fetch_compas()
+    races = ("African-American", "Caucasian", "Hispanic", "Other")
+    kept = np.isin(data.group, races)
+    codes = np.unique(data.group[kept], return_inverse=True)[1]
+    train, test = _train_and_test(Rows(data.X[kept], data.y_true[kept], codes), seed)
+    return _labeled(train, test, labeling_rate, seed, StandardScaler())
+
+
 def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Split:
     """COMPAS: half of the training rows, and some of the others as unlabeled rows.
 

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.data import Split, real_split, synthetic_split, unlabeled_split
 from experiments.methods import METHODS
 from experiments.plan import Cell
+from experiments.progress import Progress
 from experiments.rows import METRICS, RowFile
 from experiments.task import Task
 
@@ -25,18 +26,10 @@ def run_cells(rows: RowFile, runs: Sequence[tuple[Cell, int]]) -> None:
         for cell, seed in runs
         if (missing := [m for m in cell.methods if _key(cell, m, seed) not in done])
     ]
-    spent: dict[tuple[str, str], list[float]] = {}
-    for number, (cell, seed, missing) in enumerate(todo, start=1):
-        start = time.perf_counter()
+    progress = Progress([(cell.dataset, cell.base) for cell, *_ in todo])
+    for cell, seed, missing in todo:
         rows.append(list(run(cell, seed, missing)))
-        kind = (cell.dataset, cell.base)
-        spent.setdefault(kind, []).append(time.perf_counter() - start)
-        left = _time_left(spent, [(c.dataset, c.base) for c, *_ in todo[number:]])
-        print(
-            f"[{number}/{len(todo)}] {cell.dataset} {cell.base} rate {cell.rate} "
-            f"seed {seed}: {spent[kind][-1]:.0f} s, about {left / 60:.0f} min left",
-            flush=True,
-        )
+        progress.tell(f"{cell.dataset} {cell.base} rate {cell.rate} seed {seed}")
 
 
 def run(cell: Cell, seed: int, methods: Iterable[str]) -> Iterator[dict[str, object]]:
@@ -51,10 +44,10 @@ def run(cell: Cell, seed: int, methods: Iterable[str]) -> Iterator[dict[str, obj
         start = time.perf_counter()
         try:
             row |= method.measure(test.y_true, method.decide(task), test.group)
+            row["label_frequency"] = _label_frequency(task, name)
         except (ArithmeticError, RuntimeError, ValueError) as failure:
             row["failure"] = f"{type(failure).__name__}: {failure}"
         row["seconds"] = round(time.perf_counter() - start, 3)
-        row["label_frequency"] = _label_frequency(task, name)
         yield row
 
 
@@ -76,11 +69,3 @@ def _split(cell: Cell, seed: int) -> Split:
 def _key(cell: Cell, method: str, seed: int) -> tuple[str, ...]:
     share = "" if cell.extra_share is None else str(cell.extra_share)
     return cell.dataset, cell.base, str(cell.rate), share, method, str(seed)
-
-
-def _time_left(
-    spent: dict[tuple[str, str], list[float]], todo: list[tuple[str, str]]
-) -> float:
-    """Mean seconds of the same kind of cell, of all kinds where it is the first."""
-    overall = float(np.mean([s for seconds in spent.values() for s in seconds]))
-    return sum(float(np.mean(spent.get(kind, [overall]))) for kind in todo)

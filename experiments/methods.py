@@ -7,7 +7,7 @@ libraries of rivals are imported where they are used: the harness works without 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -231,10 +231,12 @@ METHODS = {
     "Direct EOP": Method(direct("equal_opportunity"), "out-of-fold rows"),
     "Recall floor": Method(recall_floor, "out-of-fold rows, recall of the oracle"),
     "Sampling noise": Method(paper("equal_opportunity"), "nothing", sampling_noise),
+    "Sampling noise, oracle": Method(oracle, "nothing", sampling_noise),
 }
 
 
-UPSAMPLED = ("Oracle", "Naive", "FairPUL-EO", "FairPUL-EOP")
+#: Methods that also run on upsampled rows, and with the group among the features.
+UPSAMPLED = ("Oracle", "Naive", "FairPUL-EO", "FairPUL-EOP", "Sampling noise")
 
 
 def _on(attribute: str, name: str) -> Callable[[Task], Decisions]:
@@ -242,11 +244,13 @@ def _on(attribute: str, name: str) -> Callable[[Task], Decisions]:
 
 
 for _name in UPSAMPLED:
-    _rows = METHODS[_name].fitted_on
-    METHODS[f"{_name} (upsampled)"] = Method(
-        _on("upsampled", _name), f"{_rows}; upsampled by true class"
+    _method = METHODS[_name]
+    METHODS[f"{_name} (upsampled)"] = replace(
+        _method,
+        decide=_on("upsampled", _name),
+        fitted_on=f"{_method.fitted_on}; upsampled by true class",
     )
-    METHODS[f"{_name} (group in X)"] = Method(_on("with_group", _name), _rows)
+    METHODS[f"{_name} (group in X)"] = replace(_method, decide=_on("with_group", _name))
 for _short, _constraint in (("EO", "equalized_odds"), ("EOP", "equal_opportunity")):
     for _name, _variant, _rows in variants.VARIANTS:
         METHODS[f"FairPUL-{_short} ({_name})"] = Method(_variant(_constraint), _rows)

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 
 from experiments.methods import METHODS, UPSAMPLED
 
-EXTRAS = (
-    "Everyone positive",
-    "Unconstrained PU",
-    "Direct EO",
-    "Direct EOP",
-    "Recall floor",
-    "Sampling noise",
-)
+_DIRECT = ("Unconstrained PU", "Direct EO", "Direct EOP", "Recall floor")
+_BOUNDS = ("Everyone positive", "Sampling noise", "Sampling noise, oracle")
+#: Rows that the paper lacks and every table of ours has.
+EXTRAS = (*_DIRECT, *_BOUNDS)
 _FAIR = ("Agarwal", "Hardt", "Chzhen")
 _PU = ("uPU", "wPU", "Bagging")
 _OURS = ("FairPUL-EO", "FairPUL-EOP", *EXTRAS)
@@ -94,15 +90,18 @@ def unlabeled_cells() -> list[Cell]:
 
 
 def main_cells() -> list[Cell]:
-    """Cells of the rows that replication.md asks about at 40 splits."""
-    main = ("Oracle", "Naive", "uPU", "FairPUL-EO", "FairPUL-EOP", *_EXACT)
-    main = (*main, "Everyone positive")
+    """Cells that also run on 40 splits.
+
+    Our method fits five models and stays out where a model takes seconds.
+    """
+    brief = ("Oracle", "Naive", "uPU", "FairPUL-EO", "FairPUL-EOP", *_EXACT, *_BOUNDS)
+    main = (*brief, *_DIRECT)
     transductive = ("FairPUL-EO (test rows)", "FairPUL-EOP (test rows)")
     upsampled = tuple(f"{name} (upsampled)" for name in UPSAMPLED)
     return [
         Cell("german", "Lin.SVM", 0.9, (*main, *transductive)),
-        Cell("compas", "Lin.LR", 0.9, (*main, "Direct EO", "Direct EOP")),
-        Cell("compas", "Lin.SVM", 0.9, main),
-        Cell("compas", "SVM", 0.9, main),
+        Cell("compas", "Lin.LR", 0.9, main),
+        Cell("compas", "Lin.SVM", 0.9, brief),
+        Cell("compas", "SVM", 0.9, brief),
         Cell("drug", "Lin.SVM", 0.9, (*main, *upsampled)),
     ]

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured = tables.read(rows)
     tables.write(measured, results, options.splits, "replication")
     if options.main:
-        tables.write(measured, results, _MAIN_SPLITS, "replication-40")
+        tables.write(measured, results, _MAIN_SPLITS, "replication-40", main_cells())
     tables.write_study(by_size, theorem.summarize(by_size), results, "theorem1")
     tables.write_study(by_search, annealing.summarize(by_search), results, "annealing")
     figures.draw(measured, by_size, results, options.splits)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from experiments.plan import EXTRAS, Cell
 from experiments.rows import METRICS, RowFile
 
 PUBLISHED = Path(__file__).parent / "published.csv"
@@ -29,15 +30,6 @@ COLUMNS = [
 _WITH_VARIANTS = ("methods", "base-models")
 #: Names in the published tables that differ from ours.
 OURS = {"FairPUL": "FairPUL-EOP", "In": "Agarwal"}
-#: Rows that the paper lacks and every table of ours has.
-_EVERYWHERE = {
-    "Everyone positive",
-    "Unconstrained PU",
-    "Direct EO",
-    "Direct EOP",
-    "Recall floor",
-    "Sampling noise",
-}
 #: The published row copies another one and contradicts the same cell elsewhere.
 COPIED_ROW = ("label-rates", "german", "Lin.SVM", 0.9, "Naive")
 
@@ -114,7 +106,7 @@ def _unpublished(
     rows = rows.assign(ours=plain, table=table)
     if table not in _WITH_VARIANTS:
         rows = rows[rows.method == plain]
-    rows = rows[rows.ours.isin(set(here.ours) | _EVERYWHERE)]
+    rows = rows[rows.ours.isin({*here.ours, *EXTRAS})]
     figures = here[[*CELL, "ours", "metric", "published_mean", "published_sd"]]
     rows = rows.merge(figures, on=[*CELL, "ours", "metric"], how="left")
     rows = rows[rows.published_mean.isna() | (rows.method != rows.ours)]
@@ -125,17 +117,40 @@ def _unpublished(
     return rows.assign(method=rows.method.mask(renamed, rows.theirs))
 
 
-def write(measured: pd.DataFrame, results: Path, splits: int, name: str) -> None:
-    """Write the long CSV and the tables as Markdown."""
-    kept = of_tables(measured, splits)
-    both = beside_published(summarize(kept), pd.read_csv(PUBLISHED))
-    both.to_csv(results / f"{name}.csv", index=False, float_format="%.4f")
+def write(
+    measured: pd.DataFrame,
+    results: Path,
+    splits: int,
+    name: str,
+    cells: Sequence[Cell] | None = None,
+) -> None:
+    """Write the long CSV and the tables as Markdown, of some cells or of all."""
+    kept, published = of_tables(measured, splits), pd.read_csv(PUBLISHED)
+    if cells is not None:
+        kept = _in_cells(kept, kept.method, cells)
+        published = _in_cells(published, published.method.replace(OURS), cells)
+    both = beside_published(summarize(kept), published)
+    both.round(4).to_csv(results / f"{name}.csv", index=False)
     text = [f"# The paper's tables, {splits} splits", "", _LEGEND]
+    text += ["", "## How near the published figures", "", *_nearness(both)]
     for table in TABLES:
         for dataset, rows in both[both.table == table].groupby("dataset", sort=False):
             text += ["", f"## {table}, {dataset}", "", *_markdown(rows)]
     text += ["", *_failures(kept)]
     (results / f"{name}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def _in_cells(
+    rows: pd.DataFrame, method: pd.Series, cells: Sequence[Cell]
+) -> pd.DataFrame:
+    """Rows of the methods that some cells name."""
+    named = {
+        (cell.dataset, cell.base, cell.rate, name)
+        for cell in cells
+        for name in cell.methods
+    }
+    keys = zip(rows.dataset, rows.base_model, rows.labeling_rate, method, strict=True)
+    return rows[[key in named for key in keys]]
 
 
 _LEGEND = (
@@ -144,6 +159,10 @@ _LEGEND = (
     "accuracy and share predicted positive have no published figures. *Sampling noise* "
     "is what a rule with the same true rates in both groups, those of FairPUL-EOP "
     "overall, is expected to show on as many test rows."
+)
+_NEAR = (
+    *("data set", "base", "rate", "method"),
+    *("F1", "AOD", "EOD", "within one sd", "splits"),
 )
 _HEAD = (
     *("base", "rate", "method", "F1", "AOD", "EOD"),
@@ -155,9 +174,7 @@ _SHOWN = ("f1", "aod", "eod", "error", "balanced_accuracy", "selection_rate")
 def _markdown(rows: pd.DataFrame) -> Iterable[str]:
     yield "| " + " | ".join(_HEAD) + " |"
     yield "|" + " --- |" * len(_HEAD)
-    # A cell's rows together, in the order in which cells and methods first appear.
-    place = rows.groupby(["base_model", "labeling_rate"], sort=False).ngroup()
-    rows = rows.assign(place=place).sort_values("place", kind="stable")
+    rows = _by_cell(rows)
     cells = rows.groupby(["base_model", "labeling_rate", "method"], sort=False)
     for (base, rate, method), cell in cells:
         by_metric = cell.drop_duplicates("metric").set_index("metric")
@@ -169,6 +186,37 @@ def _markdown(rows: pd.DataFrame) -> Iterable[str]:
         fitted_on = cell.fitted_on.dropna()
         last = [str(cell.splits.max()), fitted_on.iloc[0] if len(fitted_on) else ""]
         yield "| " + " | ".join([base, str(rate), method + mark, *shown, *last]) + " |"
+
+
+def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
+    """Put a cell's rows together, in the order in which cells first appear."""
+    place = rows.groupby(CELL, sort=False).ngroup()
+    return rows.assign(place=place).sort_values("place", kind="stable")
+
+
+def _nearness(both: pd.DataFrame) -> Iterable[str]:
+    """Distances of every row that has published figures, each row once."""
+    rows = both[both.published_mean.notna()].assign(
+        method=lambda row: row.method.replace(OURS)
+    )
+    rows = _by_cell(rows.drop_duplicates([*CELL, "method", "metric", "published_mean"]))
+    near = (rows.distance <= 1).sum()
+    yield f"{near} of {len(rows)} figures within one published standard deviation."
+    yield ""
+    yield "| " + " | ".join(_NEAR) + " |"
+    yield "|" + " --- |" * len(_NEAR)
+    for key, row in rows.groupby([*CELL, "method"], sort=False):
+        by_metric = row.drop_duplicates("metric").set_index("metric").distance
+        shown = [_distance(by_metric.get(m)) for m in ("f1", "aod", "eod")]
+        within = "yes" if (by_metric <= 1).all() else "no"
+        cells = [*map(str, key), *shown, within, str(row.splits.max())]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _distance(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "-" if np.isnan(value) else f"{value:.1f}"
 
 
 def _cell(row: pd.Series) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logit, ndtr
 from sklearn.isotonic import IsotonicRegression
 
+from experiments.progress import Progress
 from experiments.rows import RowFile
 from fairpul import fit_rule
 from fairpul.datasets import SimulatedData, make_two_groups
@@ -39,20 +41,22 @@ def run(raw: Path, sizes: Sequence[int], draws: int) -> pd.DataFrame:
     """Measure true risk and unfairness of both rules as the sample grows, c known."""
     rows = RowFile(raw / "theorem1.csv", KEY, COLUMNS)
     done = rows.done()
-    for n in sizes:
-        for seed in range(draws):
-            keys = [
-                (str(n), score, constraint, rule, str(seed))
-                for score in ("true posterior", "isotonic")
-                for constraint in _CONSTRAINTS
-                for rule in ("paper", "exact")
-            ]
-            if all(key in done for key in keys):
-                continue
-            data = make_two_groups(n, label_frequency=_RATE, random_state=seed)
-            found = [_risk_of(data, key) for key in keys if key not in done]
-            rows.append(found)
-        print(f"theorem 1, n = {n}: done", flush=True)
+    todo = []
+    # By draw, so that the first one tells how long every size takes.
+    for seed, n in product(range(draws), sizes):
+        keys = [
+            (str(n), score, constraint, rule, str(seed))
+            for score in ("true posterior", "isotonic")
+            for constraint in _CONSTRAINTS
+            for rule in ("paper", "exact")
+        ]
+        if missing := [key for key in keys if key not in done]:
+            todo.append((n, seed, missing))
+    progress = Progress([n for n, *_ in todo])
+    for n, seed, missing in todo:
+        data = make_two_groups(n, label_frequency=_RATE, random_state=seed)
+        rows.append([_risk_of(data, key) for key in missing])
+        progress.tell(f"theorem 1, {n} rows, seed {seed}")
     return pd.read_csv(rows.path)
 
 

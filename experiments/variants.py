@@ -20,6 +20,7 @@ from fairpul.paper import (
     RatePairs,
     anneal,
     cuts,
+    dual_annealing_search,
     plug_in,
     search,
     unfairness,
@@ -103,13 +104,15 @@ def published(constraint: str, weigh: Weighing = weights, on_test: bool = False)
     return decide
 
 
-def tuned(constraint: str, estimate: Callable[[Task], PlugIn]) -> Any:
-    """Search on other rows, or with another label frequency."""
+def tuned(
+    constraint: str, estimate: Callable[[Task], PlugIn], find: Any = search
+) -> Any:
+    """Search on other rows, with another label frequency, or in another way."""
 
     def decide(task: Task) -> Decisions:
         estimates = estimate(task)
         rng = np.random.RandomState(task.split.seed)
-        found = np.array(cuts(estimates, search(estimates, constraint, rng)))
+        found = np.array(cuts(estimates, find(estimates, constraint, rng)))
         return (task.test_score >= found[task.split.test.group]).astype(np.int64)
 
     return decide
@@ -163,6 +166,11 @@ VARIANTS = (
     ("test rows", _changed(_test_rows), "test rows"),
     ("true c", _changed(_at(lambda task: task.split.label_frequency)), "training rows"),
     ("c at 95% quantile", _changed(_at(_high_quantile)), "training rows"),
+    (
+        "dual annealing",
+        partial(tuned, estimate=lambda task: task.plug_in, find=dual_annealing_search),
+        _TRAINING,
+    ),
     ("published search", published, _TRAINING),
     ("printed sign", partial(published, weigh=printed_sign), _TRAINING),
     ("authors' code", partial(published, weigh=public_code, on_test=True), "test rows"),

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import harness, tables
+from experiments import annealing, harness, tables, theorem
 from experiments.data import Rows, Split, upsampled
 from experiments.harness import COLUMNS, KEY
 from experiments.methods import METHODS, Method
 from experiments.plan import EXTRAS, Cell, main_cells, table_cells
+from experiments.progress import Progress
 from experiments.rows import METRICS, RowFile, measure, sampling_noise
 
 
@@ -51,6 +52,43 @@ def test_an_interrupted_run_goes_on_where_it_was(rows, cell):
     assert len(rows.done()) == 1
     harness.run_cells(rows, [(cell, 0)])
     assert sorted(row["method"] for row in rows.read()) == ["fails", "works"]
+
+
+@pytest.mark.parametrize(
+    ("study", "arguments"),
+    [(theorem, ((3000,), 1)), (annealing, (1,))],
+    ids=["theorem", "annealing"],
+)
+def test_an_interrupted_study_goes_on_where_it_was(
+    study, arguments, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(annealing, "_SPLITS", (("synthetic", "Lin.LR"),))
+    monkeypatch.setattr(study, "_CONSTRAINTS", ("equal_opportunity",))
+    whole = study.run(tmp_path, *arguments)
+    (path,) = tmp_path.iterdir()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]) + lines[3][:20])
+    again = study.run(tmp_path, *arguments)
+    key = list(study.KEY)
+    assert not again.duplicated(key).any()
+    columns = [name for name in whole if name != "seconds"]
+    pd.testing.assert_frame_equal(
+        whole[columns].sort_values(key, ignore_index=True),
+        again[columns].sort_values(key, ignore_index=True),
+    )
+
+
+def test_the_time_left_follows_the_kind_of_what_is_left(monkeypatch, capsys):
+    clock = iter([0.0, 2.0, 12.0, 16.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    progress = Progress(["short", "long", "short", "long", "other"])
+    progress.tell("one")  # 2 s, and so 2 s each of the other four
+    assert progress.seconds_left() == 8
+    progress.tell("two")  # 10 s; the first of a kind takes the mean of all
+    assert progress.seconds_left() == 2 + 10 + 6
+    progress.tell("three")
+    assert progress.seconds_left() == pytest.approx(10 + 16 / 3)
+    assert "[3/5] three: 4 s, about 0 min left" in capsys.readouterr().out
 
 
 def test_a_failing_method_writes_a_row_that_says_so(rows, cell):
@@ -181,6 +219,39 @@ def test_published_figures_come_first_with_ours_beside_them():
     assert {"In", "FairPUL"} <= set(in_vs_post.method)
     key = ["table", *tables.CELL, "method", "metric"]
     assert not both.duplicated(key).any()
+
+
+def test_the_main_rows_have_a_csv_of_their_own(tmp_path):
+    measured = pd.DataFrame(
+        [
+            {
+                "dataset": "german",
+                "base_model": base,
+                "labeling_rate": 0.9,
+                "extra_share": np.nan,
+                "method": "Oracle",
+                "seed": seed,
+                "fitted_on": "training rows",
+                "failure": np.nan,
+                **dict.fromkeys(METRICS, 0.565),
+            }
+            for base in ("Lin.SVM", "Lin.LR")
+            for seed in range(3)
+        ]
+    )
+    tables.write(measured, tmp_path, 2, "main", main_cells())
+    written = pd.read_csv(tmp_path / "main.csv")
+    oracle = written.iloc[0]
+    assert (oracle["mean"], oracle.distance, oracle.splits) == (0.565, 0, 2)
+    assert set(written.base_model[written.dataset == "german"]) == {"Lin.SVM"}
+    # Published figures of the main rows stay where nothing has run.
+    assert "compas" in set(written.dataset)
+    page = (tmp_path / "main.md").read_text()
+    assert "| german | Lin.SVM | 0.9 | Oracle | 0.0 |" in page
+    assert (
+        "0.9,Oracle,f1,0.565,0.0,0.565,0.051,0.0,2"
+        in (tmp_path / "main.csv").read_text()
+    )
 
 
 def test_upsampling_evens_out_the_true_classes():
