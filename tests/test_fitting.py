@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairpul import Capacity, GroupScores, MinimumCost, RecallFloor, fit_rule
+from fairpul.label_frequency import PeakRate
 
 KNOWN = {"a": 0.5, "b": 0.8}
 
@@ -348,6 +349,12 @@ def test_an_objective_of_the_wrong_type_is_refused():
         fit(objective="cost")
 
 
-def test_few_labels_warn():
-    with pytest.warns(UserWarning, match="fewer than 50 labeled"):
+def test_an_estimator_class_in_place_of_an_estimator_is_refused():
+    with pytest.raises(TypeError, match=r"must be one of .* or an estimator"):
+        fit(label_frequency=PeakRate)
+
+
+def test_few_labels_warn_at_the_line_of_the_caller():
+    with pytest.warns(UserWarning, match="fewer than 50 labeled") as caught:
         fit(make_rows(300))
+    assert {warning.filename for warning in caught} == {__file__}

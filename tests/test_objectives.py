@@ -52,6 +52,11 @@ def test_bad_shares_are_refused(share):
         Capacity(share)
 
 
+def test_assured_is_yes_or_no():
+    with pytest.raises(TypeError, match="assured must be True or False, got 'yes'"):
+        RecallFloor(0.8, assured="yes")
+
+
 def test_certainty_cannot_be_assured():
     assert RecallFloor(1).recall == 1
     with pytest.raises(ValueError, match="A recall of 1 cannot be assured"):

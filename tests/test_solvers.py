@@ -1,6 +1,7 @@
 """The solvers against the full LP, and against cases worked by hand."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fairpul.group_scores import GroupScores
 from fairpul.lottery import exact_mixtures
 from fairpul.objectives import Capacity, MinimumCost, RecallFloor, check_tolerance
 from fairpul.operating_points import OperatingPoints
-from fairpul.solvers import GroupHull, make_program, solve
+from fairpul.solvers import Follower, GroupHull, make_program, solve
 from fairpul.solvers.columns import solve_by_columns
 from fairpul.solvers.program import lagrangian_bound, rate_of
 from fairpul.solvers.single_cuts import best_single_cuts
@@ -148,6 +149,52 @@ def test_a_thousand_random_problems_equal_the_full_lp(seed):
     assert infeasible < 20
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_following_the_tolerance_gives_what_column_generation_finds(seed):
+    rng = np.random.default_rng(seed)
+    followed = 0
+    for _ in range(20):
+        program, _ = random_program(rng)
+        follower = Follower(program)
+        for gap in rng.permutation([0.0, 0.003, 0.01, 0.05, 0.3]):
+            program = replace(
+                program, tolerance=dict.fromkeys(program.tolerance, float(gap))
+            )
+            found = follower.at(program.tolerance)
+            try:
+                reference = solve_by_columns(program)
+            except ValueError:
+                assert found is None
+                continue
+            if found is None:
+                continue
+            followed += 1
+            assert found.value == pytest.approx(reference.value, abs=EXACT)
+            assert found.certificate < 1e-12
+            assert (found.tpr >= program.floor - 1e-12).all()
+            assert program.shares @ found.selection_rate <= program.budget + 1e-12
+            for rate, allowed in program.tolerance.items():
+                values = [
+                    hull.rate(rate)[list(mixture)] @ list(mixture.values())
+                    for hull, mixture in zip(program.hulls, found.mixtures, strict=True)
+                ]
+                assert np.ptp(values) <= allowed + 1e-12
+    assert followed > 80
+
+
+def test_too_many_groups_to_follow_are_left_to_column_generation():
+    rng = np.random.default_rng(0)
+    n, k = 20_000, 120
+    group = np.arange(n) % k
+    score = rng.random(n)
+    rows = GroupScores(score, rng.random(n) < 0.5 * score, group)
+    hulls = [GroupHull(rows.hull(s), float(rows.shares[s]), 0.6) for s in range(k)]
+    gaps = {"tpr": 0.05, "fpr": 0.05}
+    program = make_program(hulls, MinimumCost(), gaps, np.zeros(k))
+    assert Follower(program).at(gaps) is None
+    assert solve(program, MinimumCost()).certificate < EXACT
+
+
 def test_nearest_feasible_capacity_is_named():
     rng = np.random.default_rng(3)
     rows = random_rows(rng)
@@ -160,9 +207,11 @@ def test_nearest_feasible_capacity_is_named():
     with pytest.raises(ValueError, match="takes at least") as error:
         solve(make_program(hulls, objective, {"tpr": 0.0}, floor), objective)
     needed = float(str(error.value).split("at least ")[1].split(". ")[0])
-    # Printed to four digits: a capacity a little above it has a solution.
-    enough = Capacity(needed * 1.001, RecallFloor(0.8))
+    enough = Capacity(needed, RecallFloor(0.8))
     solve(make_program(hulls, enough, {"tpr": 0.0}, floor), enough)
+    less = Capacity(needed - 1e-4, RecallFloor(0.8))  # printed to 4 decimals
+    with pytest.raises(ValueError, match="takes at least"):
+        solve(make_program(hulls, less, {"tpr": 0.0}, floor), less)
 
 
 def test_column_generation_agrees_with_the_searches_along_one_axis():

@@ -8,6 +8,7 @@ import pytest
 
 from fairpul import (
     Capacity,
+    GroupCounts,
     GroupScores,
     RecallFloor,
     fit_rule,
@@ -317,6 +318,19 @@ def test_a_frontier_has_the_costs_and_gaps_of_single_fits(constraint):
         assert curve.costs[number] == pytest.approx(rule.objective_value, abs=1e-9)
         assert curve.gaps[number] == pytest.approx(gap, abs=1e-9)
         assert curve.gaps[number] <= tolerance + 1e-9
+
+
+def test_a_frontier_of_counts_tells_of_heavy_bins_once():
+    score, labeled, codes = make_rows(4000, 2)
+    counts = GroupCounts.from_scores(GroupScores(score, labeled, codes), bins=64)
+    with pytest.warns(UserWarning, match="bin at a threshold") as caught:
+        frontier(counts, tolerances=[0, 0.05, 0.1], label_frequency=0.9)
+    assert len(caught) == 1
+
+
+def test_a_frontier_of_arrays_is_refused():
+    with pytest.raises(TypeError, match="Wrap arrays: GroupScores"):
+        frontier(np.zeros(3))
 
 
 def test_decisions_agree_with_the_probability_of_acceptance():

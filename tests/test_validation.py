@@ -115,7 +115,8 @@ def test_other_numbers_become_native_floats(score, kind):
         ([None, 0.5], "1 missing and 0 outside"),
         (np.array([1 + 1e-12, 0]), "0 missing and 1 outside"),
         (["a", "b"], "Numeric scores are required"),
-        ([[0.1, 0.2], [0.3, 0.4]], "1d array"),
+        ([[0.1, 0.2], [0.3, 0.4]], r"shape \(2, 2\).* pass the one of labeled rows"),
+        ([[[0.1]]], "dim 3"),
     ],
 )
 def test_bad_scores_are_refused_with_counts(score, text):
@@ -142,6 +143,8 @@ def test_weights_are_views_or_none():
         ([np.inf, 1], "finite"),
         ([np.nan, 1], "finite"),
         (["a", "b"], "Numeric sample weights"),
+        ([1e300, 1], "between 1e-100 and 1e100"),
+        ([0, 1e-300], "between 1e-100 and 1e100"),
         ([1, 2, 3], "sample_weight has 3 rows where 2 were expected"),
     ],
 )

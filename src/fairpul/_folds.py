@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from fairpul._callers import depth_in_package
+
 #: The median of fewer models is no majority.
 FEWEST_FOLDS = 3
 
@@ -81,7 +83,7 @@ def affordable_folds(
             f"Group {fewest!r} has {n_labeled[fewest]} {unit}, fewer than the {cv} "
             f"folds asked for: using {n_labeled[fewest]} folds.",
             UserWarning,
-            stacklevel=4,  # the caller of FairPULClassifier.fit
+            stacklevel=depth_in_package(),
         )
         return n_labeled[fewest]
     return cv

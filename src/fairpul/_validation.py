@@ -105,7 +105,7 @@ def _plain_labels(column: NDArray[Any]) -> NDArray[Any]:
 
 def check_score(score: Any) -> NDArray[Any]:
     """Scores as a float array of one dimension, a view where that is possible."""
-    column: NDArray[Any] = score if _is_column(score) else column_or_1d(score)
+    column: NDArray[Any] = score if _is_column(score) else _one_column(score)
     unsigned = _UNSIGNED.get(column.dtype)
     # Missing and negative scores and a negative zero have bits above those of 1.
     if (
@@ -129,6 +129,17 @@ def check_score(score: Any) -> NDArray[Any]:
     return np.asarray(column + column.dtype.type(0))  # a negative zero becomes zero
 
 
+def _one_column(score: Any) -> NDArray[Any]:
+    """Score as an array of one dimension, for (n, 1) is no mistake but (n, 2) is."""
+    shape = score.shape if hasattr(score, "shape") else np.shape(score)
+    if len(shape) == 2 and shape[1] == 2:
+        raise ValueError(
+            f"One score per row is required, got an array of shape {shape}. Of the "
+            "columns of predict_proba, pass the one of labeled rows: [:, 1]."
+        )
+    return np.asarray(column_or_1d(score))
+
+
 def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Nonnegative, finite sampling weights, or None."""
     if sample_weight is None:
@@ -139,6 +150,12 @@ def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         raise ValueError(
             "Sample weights must be finite, nonnegative and not all zero; got "
             f"values from {float(weight.min())!r} to {float(weight.max())!r}."
+        )
+    if not 1e-100 < weight.max() < 1e100:  # products of sums would leave the floats
+        raise ValueError(
+            "The largest sample weight must lie between 1e-100 and 1e100, got "
+            f"{float(weight.max())!r}. Multiply all weights by a constant: only their "
+            "ratios matter."
         )
     return weight
 

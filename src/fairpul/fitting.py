@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from fairpul._callers import depth_in_package
 from fairpul.assurance import assured_tpr
 from fairpul.cuts import Cuts, acceptance, acceptance_levels
+from fairpul.doubts import warn_of_coarse_counts, warn_of_few_labels
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import (
@@ -49,9 +51,6 @@ Rows = GroupScores | GroupCounts
 
 # Together the assured floors of all groups fail in at most this share of samples.
 _RISK = 0.05
-_FEW_LABELED = 50
-# A cut cannot divide a bin: one that holds a larger share of its group is told.
-_HEAVY_BIN = 1e-3
 
 
 def fit_rule(
@@ -136,7 +135,7 @@ def fit_rule(
     program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)
     warn_of_few_labels(rows)
-    return rule_of(
+    rule = rule_of(
         rows,
         program,
         solution,
@@ -146,6 +145,8 @@ def fit_rule(
         lottery=lottery,
         random_state=random_state,
     )
+    warn_of_coarse_counts(rows, [rule])
+    return rule
 
 
 def rule_of(
@@ -163,9 +164,6 @@ def rule_of(
     hulls, mixtures = _exact(rows, program, solution)
     tables, exact = _among_cuts(rows, program, hulls, mixtures, lottery)
     deployed = _deploy(rows, program, tables, exact, lottery)
-    if isinstance(rows, GroupCounts):
-        _warn_of_heavy_bins(rows, deployed)
-        _warn_of_suppression(rows)
     snapped = deployed != exact
     expected = _rates(rows, tables, exact, label_frequency, snapped=False)
     realized = expected
@@ -283,7 +281,7 @@ def _floors(rows: Rows, objective: Objective) -> NDArray[np.float64]:
             warnings.warn(
                 f"Groups {unsure!r} have too few labeled rows to assure a recall of "
                 f"{floor.recall:g}: everybody in them is accepted.",
-                stacklevel=4,
+                stacklevel=depth_in_package(),
             )
     return floors
 
@@ -470,51 +468,6 @@ def _tally_of(
         np.diff(points.labeled, prepend=0),
         *size,
     )
-
-
-def warn_of_few_labels(rows: Rows) -> None:
-    """Tell which groups have too few labeled rows for rates to lean on."""
-    few = [
-        key for s, key in enumerate(rows.groups) if rows.m_effective(s) < _FEW_LABELED
-    ]
-    if few:
-        warnings.warn(
-            f"Groups {few!r} have fewer than {_FEW_LABELED} labeled rows: their rates, "
-            "and any gap with them, are very uncertain. Read the intervals.",
-            stacklevel=3,
-        )
-
-
-def _warn_of_heavy_bins(rows: GroupCounts, mixtures: tuple[Mixture, ...]) -> None:
-    heavy = {
-        key: share
-        for s, (key, mixture) in enumerate(zip(rows.groups, mixtures, strict=True))
-        if (share := rows.heaviest_bin_at(s, mixture)) > _HEAVY_BIN
-    }
-    if heavy:
-        shares = ", ".join(f"{share:.2%} of {key!r}" for key, share in heavy.items())
-        warnings.warn(
-            f"A bin at a threshold holds {shares}: the rates of the best rule on the "
-            "rows may differ by as much. Use fairpul.refining.refine_rule, or count "
-            "with more bins.",
-            stacklevel=4,
-        )
-
-
-def _warn_of_suppression(rows: GroupCounts) -> None:
-    off = {
-        key: rates["tpr"]
-        for key, rates in rows.cost_of_suppression.items()
-        if max(rates.values()) > _HEAVY_BIN
-    }
-    if off:
-        shares = ", ".join(f"{share:.2%} in {key!r}" for key, share in off.items())
-        warnings.warn(
-            "Small cells of the table were suppressed: the TPR of any cut may be off "
-            f"by {shares}, which the intervals do not cover. Suppress less, or merge "
-            "before suppressing.",
-            stacklevel=4,
-        )
 
 
 def _salt(random_state: Any) -> int:

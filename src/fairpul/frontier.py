@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairpul.fitting import program_of, rule_of, warn_of_few_labels
+from fairpul.doubts import warn_of_coarse_counts, warn_of_few_labels
+from fairpul.fitting import program_of, rule_of
+from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
 from fairpul.measures import FEWEST_LABELED
@@ -19,7 +21,7 @@ from fairpul.objectives import (
     check_tolerance,
 )
 from fairpul.rule import DecisionRule
-from fairpul.solvers import Program, Solution, solve
+from fairpul.solvers import Follower, Program, Solution, solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class Frontier:
 
 
 def frontier(
-    scores: GroupScores,
+    scores: GroupScores | GroupCounts,
     *,
     constraint: str = "equal_opportunity",
     objective: Objective | None = None,
@@ -57,7 +59,7 @@ def frontier(
 
     Parameters
     ----------
-    scores : GroupScores
+    scores : GroupScores or GroupCounts
         Scores, out-of-fold or held out.
     constraint : str, default="equal_opportunity"
         Which rates the groups must share.
@@ -84,6 +86,11 @@ def frontier(
     >>> bool((np.diff(curve.costs) <= 1e-12).all())
     True
     """
+    if not isinstance(scores, GroupScores | GroupCounts):
+        raise TypeError(
+            "frontier takes GroupScores or GroupCounts, got a "
+            f"{type(scores).__name__}. Wrap arrays: GroupScores(score, labeled, group)."
+        )
     if constraint is None or constraint not in CONSTRAINTS:
         raise ValueError(
             f"A frontier needs a constraint, one of {[*CONSTRAINTS][:-1]!r}; got "
@@ -97,10 +104,11 @@ def frontier(
         widest = _largest_gap(scores, program, solve(program, goal), constraint)
         tolerances = np.linspace(0.0, min(1.0, widest), 21)
     allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
-    rules, gaps, solution = [], [], None
+    rules, gaps = [], []
+    follower = Follower(replace(program, tolerance=check_tolerance(constraint, 0.0)))
     for gap in allowed.tolist():
         program = replace(program, tolerance=check_tolerance(constraint, gap))
-        solution = solve(program, goal, near=solution)
+        solution = solve(program, goal, follower)
         rules.append(
             rule_of(
                 scores,
@@ -113,12 +121,16 @@ def frontier(
             )
         )
         gaps.append(_largest_gap(scores, program, solution, constraint))
+    warn_of_coarse_counts(scores, rules)
     costs = [rule.objective_value for rule in rules]
     return Frontier(allowed, tuple(rules), np.array(costs), np.array(gaps))
 
 
 def _largest_gap(
-    scores: GroupScores, program: Program, solution: Solution, constraint: str
+    scores: GroupScores | GroupCounts,
+    program: Program,
+    solution: Solution,
+    constraint: str,
 ) -> float:
     """Largest gap of a solution; nan where some FPR rests on too few labels."""
     tpr, selection = solution.tpr, solution.selection_rate

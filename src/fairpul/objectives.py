@@ -70,6 +70,8 @@ class RecallFloor:
     def __post_init__(self) -> None:
         _check_share("recall", self.recall)
         object.__setattr__(self, "recall", float(self.recall))
+        if not isinstance(self.assured, bool):
+            raise TypeError(f"assured must be True or False, got {self.assured!r}.")
         if self.assured and self.recall == 1:
             raise ValueError(
                 "A recall of 1 cannot be assured from a sample; ask for less than 1."

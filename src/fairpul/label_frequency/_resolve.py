@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from numbers import Real
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fairpul._callers import depth_in_package
 from fairpul._groups import typed
 from fairpul.label_frequency._base import LabelFrequencyEstimator
 from fairpul.label_frequency._counts import (
@@ -91,7 +91,7 @@ def resolve_label_frequency(
     texts = dict.fromkeys(value.warning for value in found.values())
     for text in texts:
         if text is not None:
-            warnings.warn(text, LabelFrequencyWarning, stacklevel=_depth_in_package())
+            warnings.warn(text, LabelFrequencyWarning, stacklevel=depth_in_package())
     return found
 
 
@@ -121,7 +121,7 @@ def _resolved(
         return _known(label_frequency, scores)
     if isinstance(label_frequency, LabelFrequencyEstimator):
         return label_frequency.from_scores(scores, X=X, folds=folds)
-    if hasattr(label_frequency, "estimate"):
+    if hasattr(label_frequency, "estimate") and not isinstance(label_frequency, type):
         return _from_other_estimator(label_frequency, scores, X, folds)
     raise TypeError(
         f"label_frequency must be one of {sorted(_BY_NAME)!r}, a number, a dict by "
@@ -262,21 +262,3 @@ def _number(value: Any, name: str) -> float:
     if not _is_number(value) or not np.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
     return float(value)
-
-
-def _depth_in_package() -> int:
-    """Stack level, seen from the caller of this function, of the first frame outside.
-
-    The function is reached through ``fit_rule``, ``fit`` or directly, so the number of
-    our own frames between a warning and the user's line is not fixed.
-    """
-    package = __name__.partition(".")[0]
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        name = frame.f_globals.get("__name__", "")
-        if name.partition(".")[0] != package:
-            break
-        frame = frame.f_back
-        level += 1
-    return level

@@ -1,4 +1,4 @@
-"""Every other problem: column generation on HiGHS, with a bound from its duals."""
+"""Problems of many groups: column generation on HiGHS, with a bound from its duals."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ _IMPROVEMENT = 1e-12
 _MOST_ROUNDS = 500
 
 
-def solve_by_columns(program: Program, near: Solution | None = None) -> Solution:
+def solve_by_columns(program: Program) -> Solution:
     """Optimum over mixtures of hull cuts, for any program that has a solution.
 
     Parameters
     ----------
     program : Program
         The problem.
-    near : Solution, optional
-        Of the same hulls under other tolerances: its cuts are tried first.
 
     Notes
     -----
@@ -41,9 +39,6 @@ def solve_by_columns(program: Program, near: Solution | None = None) -> Solution
     best of each group enters until none improves.
     """
     active = _first_columns(program)
-    if near is not None and near.mixtures is not None:
-        for columns, mixture in zip(active, near.mixtures, strict=True):
-            columns.extend(sorted(set(mixture) - set(columns)))
     best_bound = -np.inf
     for _ in range(_MOST_ROUNDS):
         result = _solve_master(program, active)
@@ -90,10 +85,11 @@ def _first_columns(program: Program) -> list[list[int]]:
     if np.isfinite(program.budget) and program.floor.any():
         least = _least_selection(program)
         if least.value > program.budget:
+            enough = np.ceil(least.value * 1e4) / 1e4
             raise ValueError(
-                f"A capacity of {program.budget:.4g} of all rows cannot hold the "
-                f"recall floor: that takes at least {least.value:.4g}. Raise the "
-                "capacity to that or lower the floor."
+                f"A capacity of {program.budget:g} of all rows cannot hold the recall "
+                f"floor: that takes at least {enough:g}. Raise the capacity to that or "
+                "lower the floor."
             )
         for columns, mixture in zip(ends, least.mixtures or (), strict=True):
             columns.update(mixture)
