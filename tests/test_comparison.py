@@ -72,6 +72,52 @@ def test_other_rows_are_refused():
         BEFORE.compare(other)
 
 
+def test_audits_of_other_populations_or_levels_are_refused():
+    for option in ({"population": "unlabeled"}, {"level": 0.9}):
+        other = audit(SCORES, capacity=0.3, **option)
+        with pytest.raises(ValueError, match=f"one {next(iter(option))}, got"):
+            BEFORE.compare(other)
+
+
+def test_selection_of_unlabeled_rows_is_compared_among_them():
+    one, other = (
+        audit(SCORES, capacity=share, population="unlabeled") for share in (0.2, 0.3)
+    )
+    found = one.compare(other)
+    for key in ("f", "m"):
+        change = found.rates[key]["selection_rate"]
+        expected = (
+            other.rates[key]["selection_rate"].estimate
+            - one.rates[key]["selection_rate"].estimate
+        )
+        assert change.estimate == pytest.approx(expected)
+        assert change.low < expected < change.high
+
+
+def test_other_label_frequencies_leave_no_change_of_the_fpr():
+    other = audit(SCORES, capacity=0.3, label_frequency={"f": 0.35, "m": 0.75})
+    found = BEFORE.compare(other)
+    assert np.isnan(found.gaps["fpr"].estimate)
+    assert "different label frequencies" in found.rates["f"]["fpr"].reason
+    assert found.rates["f"]["tpr"].estimate > 0
+
+
+def test_a_gap_that_changes_its_sign_has_the_width_of_both():
+    # f takes the place of m at the top, so that errors of the two gaps are opposite.
+    accepted = [
+        np.where(DATA.group == key, DATA.posterior >= 0.1, DATA.posterior >= 0.6)
+        for key in ("m", "f")
+    ]
+    one, other = (
+        audit(SCORES, decision=decision, label_frequency=DATA.label_frequency)
+        for decision in accepted
+    )
+    found = one.compare(other).gaps["fpr"]
+    one, other = one.gaps["fpr"], other.gaps["fpr"]
+    independent = np.hypot(one.high - one.estimate, other.estimate - other.low)
+    assert found.estimate - found.low > independent
+
+
 def test_independent_gaps_differ_by_the_root_of_squares():
     found = gap_change(
         Estimate(0.3, 0.2, 0.4, "c-free"), Estimate(0.1, 0.0, 0.3, "c-free"), 0.0

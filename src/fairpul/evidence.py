@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d
 from fairpul._groups import typed
 from fairpul.binning import bin_of
 from fairpul.cuts import Cuts, acceptance
+from fairpul.fixed_point import WEIGHT_UNIT
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency._top_sets import merge_points
@@ -55,9 +56,18 @@ class Evidence:
                 np.diff(scores.points(number).labeled),
                 scores.n_effective(number),
                 scores.m_effective(number),
+                _squares_of(scores, number),
             )
             for number in range(len(scores.groups))
         )
+
+
+def _squares_of(counts: GroupCounts, number: int) -> NDArray[np.float64] | None:
+    """Sum the squared weights of the unlabeled and of the labeled rows by cell."""
+    if not counts.weighted:
+        return None
+    of_all, of_labeled = counts.sums[counts.cells_of(number), 4:].T / WEIGHT_UNIT
+    return np.column_stack([of_all - of_labeled, of_labeled])
 
 
 def by_decision(scores: Rows, decision: ArrayLike) -> Evidence:
@@ -95,7 +105,7 @@ def by_threshold(scores: Rows, threshold: float) -> Evidence:
         cuts = [float(scores.bin_at(number, threshold)) for number in numbers]
     else:
         cuts = [float(threshold) for _ in numbers]
-    return _by_cuts(scores, tuple(((cut, 1.0),) for cut in cuts))
+    return by_cuts(scores, tuple(((cut, 1.0),) for cut in cuts))
 
 
 def by_capacity(scores: Rows, capacity: float) -> Evidence:
@@ -107,7 +117,7 @@ def by_capacity(scores: Rows, capacity: float) -> Evidence:
     allowed = capacity * points.accepted[-1] * (1 + 1e-12)
     position = int(np.searchsorted(points.accepted, allowed, side="right")) - 1
     cut = float(points.cut[position])
-    return _by_cuts(scores, (((cut, 1.0),),) * len(scores.groups))
+    return by_cuts(scores, (((cut, 1.0),),) * len(scores.groups))
 
 
 def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
@@ -126,10 +136,11 @@ def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
             f"The rule cuts {made}, the table has {scores.bins} bins. Count the rows "
             "with the bins of the rule, or audit the rows."
         )
-    return _by_cuts(scores, cuts, rule.bins)
+    return by_cuts(scores, cuts, rule.bins)
 
 
-def _by_cuts(scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None) -> Evidence:
+def by_cuts(scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None) -> Evidence:
+    """Accept by the cuts of each group, on bins of counts or where bins are given."""
     if isinstance(scores, GroupCounts):
         compared: NDArray[Any] = scores.bin
     else:

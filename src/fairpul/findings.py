@@ -11,6 +11,7 @@ import numpy as np
 from fairpul.estimate import Estimate
 from fairpul.intervals import gap_interval_of_ranges
 from fairpul.label_frequency import LabelFrequency
+from fairpul.measures import size_of_mean
 from fairpul.ranges import possible_range
 from fairpul.rates import Rates
 from fairpul.sensitivity import (
@@ -97,7 +98,9 @@ def _labeling_bias(
 def _independent(group: Tally) -> float:
     """How many independent labeled rows the TPR of a group is worth."""
     influence = np.array([0.0, -group.tpr, 0.0, 1.0]) / group.m
-    return group.m_effective / group.spread(influence, group.m_effective).effect
+    spread = group.spread(influence, group.m_effective)
+    variance = group.tpr * (1 - group.tpr)
+    return size_of_mean(group, variance, group.m_effective, spread)
 
 
 def _hidden_gap(rates: Rates, bias: float, level: float) -> Estimate:

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 
 from fairpul._callers import depth_in_package
 from fairpul.assurance import assured_tpr
-from fairpul.cuts import Cuts, acceptance, acceptance_levels
+from fairpul.cuts import Cuts, acceptance_levels
 from fairpul.doubts import warn_of_coarse_counts, warn_of_few_labels
+from fairpul.evidence import by_cuts
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import (
@@ -425,16 +426,8 @@ def _rates(
     *,
     snapped: bool,
 ) -> Rates:
-    if isinstance(rows, GroupScores) and rows.cluster is not None:
-        accepted = acceptance(rows.score, rows.codes, _cuts(tables, mixtures))
-        tallies = tally(
-            accepted,
-            rows.labeled,
-            rows.codes,
-            len(rows.groups),
-            rows.sample_weight,
-            rows.cluster,
-        )
+    if not _alike(rows):
+        tallies = by_cuts(rows, _cuts(tables, mixtures)).tallies()
         return group_rates(tallies, rows.groups, frequency, tuned=True, snapped=snapped)
     sizes = [(rows.n_effective(s), rows.m_effective(s)) for s in range(len(tables))]
     pieces = [
@@ -444,6 +437,13 @@ def _rates(
     return DeferredRates(
         partial(_rates_of_pieces, pieces, rows.groups, frequency, snapped)
     )
+
+
+def _alike(rows: Rows) -> bool:
+    """Whether all rows are independent and of one weight."""
+    if isinstance(rows, GroupCounts):
+        return not rows.weighted
+    return rows.cluster is None and rows.sample_weight is None
 
 
 def _rates_of_pieces(

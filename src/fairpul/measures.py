@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fairpul.estimate import Estimate
 from fairpul.intervals import agresti, critical_value, wilson
 from fairpul.label_frequency import LabelFrequency
-from fairpul.tally import Tally
+from fairpul.tally import Spread, Tally
 
 #: The rates of a group.
 RATES = ("tpr", "fpr", "selection_rate", "ppv", "prevalence")
@@ -60,14 +60,12 @@ def selection_rate(group: Tally, level: float) -> Measured:
 
 def false_positive_rate(group: Tally, known: LabelFrequency, level: float) -> Measured:
     r"""FPR :math:`(Q - \pi T)/(1 - \pi)`, conditional on the c or prior given."""
-    c, tpr, selected = known.estimate, group.tpr, group.selection_rate
+    c, selected, fpr = known.estimate, group.selection_rate, group.fpr(known.estimate)
     prior = group.labeled_share / c
-    fpr = group.fpr(c)
     tier, reason = condition(group, known)
     if math.isnan(fpr):
         return Measured(Estimate.undefined(tier, "no negative row"))
-    rows, labeled = (-selected, tpr / c) if tier == "prior" else (-fpr, fpr / c)
-    influence = np.array([rows, labeled, 1.0, -1 / c]) / ((1 - prior) * group.n)
+    influence = fpr_influence(group, known)
     if c == 1 and tier != "prior":  # every unlabeled row is a negative
         return share(group, fpr, group.u_effective, influence, level, c, tier, reason)
     spread = group.spread(influence, group.n_effective)
@@ -82,6 +80,20 @@ def false_positive_rate(group: Tally, known: LabelFrequency, level: float) -> Me
         se = overall.se / (1 - prior)
     estimate = bounded(fpr, low, high, tier, reason)
     return Measured(estimate, fpr, se, spread.df, spread.influence)
+
+
+def fpr_influence(group: Tally, known: LabelFrequency) -> NDArray[np.float64]:
+    r"""Influence of a row on the FPR at a given c or prior, by its w, wL, wg and wLg.
+
+    :math:`(1 - L/c)(g - F)/(1 - \pi)` or :math:`[(g - Q) - (L/c)(g - T)]/(1 - \pi)`.
+    """
+    c = known.estimate
+    if is_prior(known):
+        rows, labeled = -group.selection_rate, group.tpr / c
+    else:
+        rows, labeled = -group.fpr(c), group.fpr(c) / c
+    scale = (1 - group.labeled_share / c) * group.n
+    return np.array([rows, labeled, 1.0, -1 / c]) / scale
 
 
 def ppv(group: Tally, known: LabelFrequency, level: float) -> Measured:
@@ -162,13 +174,36 @@ def share(
 ) -> Measured:
     """Measure a share of rows, over a constant, by Wilson and Agresti."""
     spread = group.spread(influence, size)
-    n = size / spread.effect
+    n = size_of_mean(group, value * (1 - value), size, spread)
     low, high = wilson(value * n, n, level, spread.df)
     center, se = agresti(value * n, n, level, spread.df)
     estimate = bounded(value / divisor, low / divisor, high / divisor, tier, reason)
     return Measured(
         estimate, center / divisor, se / divisor, spread.df, spread.influence
     )
+
+
+def size_of_mean(group: Tally, variance: float, size: float, spread: Spread) -> float:
+    """How many independent rows of one weight the mean of a group is worth.
+
+    Kish's number holds where weights do not depend on the decision. Where heavy rows
+    are decided otherwise than light ones, the error itself tells the number.
+
+    Parameters
+    ----------
+    group : Tally
+        The group.
+    variance : float
+        Of a single row.
+    size : float
+        Kish's effective number of rows.
+    spread : Spread
+        Of the mean.
+    """
+    n = size / spread.effect
+    if group.squares is None or spread.se == 0:
+        return n
+    return min(n, variance / spread.se**2)
 
 
 def condition(group: Tally, known: LabelFrequency) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Small tables that rules and classifiers show in notebooks."""
+"""Small tables of rates, audits and rules, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -26,3 +26,30 @@ def html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
         f"<table><caption>{escape(caption)}</caption>"
         f"<thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
     )
+
+
+def text_table(rows: Sequence[Sequence[str]], *, rule: bool = False) -> str:
+    """Table in plain columns.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of str
+        The first row is the head.
+    rule : bool
+        Whether to draw a line below the head.
+
+    Examples
+    --------
+    >>> print(text_table([["group", "TPR"], ["f", "0.5"]], rule=True))
+    group  TPR
+    -----  ---
+    f      0.5
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    if rule:
+        lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)

@@ -17,6 +17,7 @@ from fairpul.estimate import TIERS, Estimate
 from fairpul.intervals import gap_interval, gap_interval_of_ranges, tukey_kramer
 from fairpul.label_frequency import LabelFrequency
 from fairpul.measures import RATES, Measured, bounded
+from fairpul.notebook import text_table
 from fairpul.ranges import measure, measure_ranges
 from fairpul.tally import Tally
 
@@ -91,13 +92,7 @@ class Rates(Mapping[Hashable, Mapping[str, Estimate]]):
             rows.append([str(key), *(str(rates[name]) for name in RATES)])
         gaps = [str(self.gaps[name]) if name in self.gaps else "" for name in RATES]
         rows.append(["gap", *gaps])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-            ).rstrip()
-            for row in rows
-        )
+        return text_table(rows)
 
 
 class DeferredRates(Rates):

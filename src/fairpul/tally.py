@@ -48,6 +48,9 @@ class Tally:
         Weight of the rows, and of the labeled rows, accepted with each of them.
     n_effective, m_effective : float
         Effective numbers of rows and labeled rows, (sum w)^2 / sum w^2.
+    squares : ndarray of shape (n_levels, 2) or None
+        Sums of w^2 over the unlabeled and over the labeled rows accepted with each of
+        the probabilities; None where all rows weigh the same.
     clusters : ClusterSums or None
         None where all rows are independent.
 
@@ -64,6 +67,7 @@ class Tally:
     labeled: NDArray[Any]
     n_effective: float
     m_effective: float
+    squares: NDArray[Any] | None = None
     clusters: ClusterSums | None = None
 
     @property
@@ -94,7 +98,7 @@ class Tally:
     @property
     def u_effective(self) -> float:
         """Effective number of unlabeled rows."""
-        squares = self._squares[1]
+        squares = float(self._squares[:, 0].sum())
         return (self.n - self.m) ** 2 / squares if squares else 0.0
 
     def fpr(self, label_frequency: float) -> float:
@@ -143,19 +147,19 @@ class Tally:
 
     def _independent_variance(self, coefficients: NDArray[np.float64]) -> float:
         rows, labeled, accepted, both = coefficients
-        at_labeled = rows + labeled + (accepted + both) * self.acceptance
         at_unlabeled = rows + accepted * self.acceptance
-        unlabeled = self.weight - self.labeled
-        of_labeled, of_unlabeled = self._squares
-        return of_labeled * _mean(at_labeled**2, self.labeled) + of_unlabeled * _mean(
-            at_unlabeled**2, unlabeled
-        )
+        at_labeled = rows + labeled + (accepted + both) * self.acceptance
+        influence = np.column_stack([at_unlabeled, at_labeled])
+        return float((self._squares * influence**2).sum())
 
     @property
-    def _squares(self) -> tuple[float, float]:
-        """Sums of squared weights of the labeled and of the unlabeled rows."""
-        labeled = self.m**2 / self.m_effective if self.m else 0.0
-        return labeled, max(0.0, self.n**2 / self.n_effective - labeled)
+    def _squares(self) -> NDArray[Any]:
+        """Sums of squared weights by level, of the unlabeled and the labeled rows."""
+        if self.squares is not None:
+            return self.squares
+        # Rows of one weight, which is 1 unless all have another.
+        mass = np.column_stack([self.weight - self.labeled, self.labeled])
+        return mass * (self.n / self.n_effective) if self.n_effective else mass
 
 
 def tally(
@@ -195,10 +199,12 @@ def tally(
         return counts.reshape(shape)
 
     mass = sums(sample_weight)
-    squares = mass if sample_weight is None else sums(sample_weight**2)
+    squares = None if sample_weight is None else sums(sample_weight**2)
     tallies = []
     for number in range(n_groups):
         unlabeled, positive = mass[number, :, 0], mass[number, :, 1]
+        own = None if squares is None else squares[number]
+        sizes = mass[number] if own is None else own
         clusters = None
         if cluster is not None:
             rows = np.flatnonzero(codes == number)
@@ -210,8 +216,9 @@ def tally(
                 levels,
                 unlabeled + positive,
                 positive,
-                _effective(mass[number], squares[number]),
-                _effective(positive, squares[number, :, 1]),
+                _effective(mass[number], sizes),
+                _effective(positive, sizes[:, 1]),
+                own,
                 clusters,
             )
         )
@@ -252,8 +259,3 @@ def _sum_clusters(
 
 def _ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator else math.nan
-
-
-def _mean(value: NDArray[np.float64], weight: NDArray[Any]) -> float:
-    total = weight.sum()
-    return float(value @ weight / total) if total else 0.0

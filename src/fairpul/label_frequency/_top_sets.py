@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairpul.fixed_point import WEIGHT_UNIT
 from fairpul.operating_points import OperatingPoints
 
 _DESIGN_TOP = 0.1
@@ -19,8 +20,9 @@ class TopSets:
     """Rows and labeled rows at or above each distinct score, and how much they tell.
 
     ``n_effective`` is the number of independent rows of equal weight that the counts
-    are worth: Kish's number for sampling weights, divided by the design effect where
-    rows belong together.
+    are worth: Kish's number for sampling weights, of all rows or, where those of the
+    top tenth weigh more unevenly or more, at the rate of these; divided by the design
+    effect where rows belong together.
     """
 
     accepted: NDArray[Any]
@@ -32,6 +34,9 @@ def group_top_sets(scores: Any, number: int) -> TopSets:
     """Top sets of group ``scores.groups[number]``, from rows or from counts."""
     points = scores.points(number)
     n_effective = scores.n_effective(number)
+    weight, squares = _weights_of_top(scores, number)
+    if squares > 0:  # as if all rows weighed as the top tenth does
+        n_effective = min(n_effective, weight * points.accepted[-1] / squares)
     if getattr(scores, "cluster", None) is not None:
         n_effective /= _design_effect(scores, scores.rows(number))
     return TopSets(points.accepted, points.labeled, n_effective)
@@ -74,10 +79,26 @@ def merge_points(groups: Sequence[OperatingPoints]) -> OperatingPoints:
     return OperatingPoints(cut, accepted, labeled)
 
 
+def _top_rows(scores: Any, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    floor = np.quantile(scores.score[rows], 1 - _DESIGN_TOP)
+    return np.asarray(rows[scores.score[rows] >= floor])
+
+
+def _weights_of_top(scores: Any, number: int) -> tuple[float, float]:
+    """Add up the weights and their squares in the top tenth; 0 without weights."""
+    if getattr(scores, "weighted", False):  # counts
+        sums = scores.sums[scores.cells_of(number)] / WEIGHT_UNIT
+        last = int(np.searchsorted(sums[:, 0].cumsum(), _DESIGN_TOP * sums[:, 0].sum()))
+        return float(sums[: last + 1, 2].sum()), float(sums[: last + 1, 4].sum())
+    if getattr(scores, "sample_weight", None) is None:
+        return 0.0, 0.0
+    weight = scores.sample_weight[_top_rows(scores, scores.rows(number))]
+    return float(weight.sum()), float(weight @ weight)
+
+
 def _design_effect(scores: Any, rows: NDArray[np.intp]) -> float:
     """Variance of the labeled share of the top tenth, clustered over independent."""
-    floor = np.quantile(scores.score[rows], 1 - _DESIGN_TOP)
-    top = rows[scores.score[rows] >= floor]
+    top = _top_rows(scores, rows)
     _, cluster = np.unique(scores.cluster[top], return_inverse=True)
     n_clusters = int(cluster.max()) + 1
     weight = np.ones(len(top)) if scores.sample_weight is None else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairpul.estimate import Estimate
 from fairpul.findings import group_names
 from fairpul.measures import RATES
+from fairpul.notebook import text_table
 from fairpul.rates import GAPS
 
 if TYPE_CHECKING:
@@ -27,14 +28,8 @@ HEADINGS = {
 
 def to_text(audit: Audit) -> str:
     """Rates, gaps and warnings in plain columns."""
-    rows = _table(audit)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join([*lines, *(f"! {text}" for text in audit.warnings)])
+    table = text_table(_table(audit), rule=True)
+    return "\n".join([table, *(f"! {text}" for text in audit.warnings)])
 
 
 def to_markdown(audit: Audit) -> str:
