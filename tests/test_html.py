@@ -8,10 +8,18 @@ import pytest
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
-from fairpul import Capacity, GroupScores, RecallFloor, audit, fit_rule
+from fairpul import (
+    Capacity,
+    GroupCounts,
+    GroupScores,
+    RecallFloor,
+    audit,
+    fit_rule,
+)
 from fairpul.datasets import make_underdiagnosed
 from fairpul.report.exhibits import exhibits
 from fairpul.report.html import to_html
+from fairpul.report.tables import break_evens
 from fairpul.report.words import headline, sentences
 
 HOSTILE = (
@@ -154,6 +162,66 @@ def test_more_granted_bias_leaves_more_open(numbers):
     for cell in numbers.explorer.cells.values():
         widths = [high - low for _, low, high in cell["gap"]]
         assert (np.diff(widths) >= -1e-4).all()  # four digits
+
+
+def test_a_granted_bias_leaves_false_positive_rates_open(numbers):
+    for cell in numbers.explorer.cells.values():
+        for left_open in cell["open"][1:]:
+            assert "false positive rates" in left_open
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_cuts_on_the_page_are_where_decisions_change(counted):
+    scores = scores_of()
+    rows = GroupCounts.from_scores(scores) if counted else scores
+    found = exhibits(audit(rows, threshold=0.2)).cuts
+    for number, key in enumerate(scores.groups):
+        score = scores.score[scores.rows(number)]
+        # The bin of the threshold reaches a little below it.
+        least = score[score >= 0.2].min() if not counted else 0.2
+        assert found[key] == pytest.approx(least, abs=2e-3 if counted else 0)
+
+
+def test_decisions_that_follow_no_score_have_no_cut():
+    scores = scores_of()
+    decision = np.arange(len(scores)) % 2
+    report = audit(
+        labeled=scores.labeled,
+        group=np.array(scores.groups)[scores.codes],
+        score=scores.score,
+        decision=decision,
+    )
+    assert exhibits(report).cuts == {}
+
+
+def test_recall_overall_is_that_of_all_labeled_rows_if_all_positives_are_labeled():
+    scores = scores_of()
+    report = audit(scores, threshold=0.2, label_frequency={"f": 1.0, "m": 1.0})
+    accepted = scores.score[scores.labeled] >= 0.2
+    assert exhibits(report).recall == pytest.approx(accepted.mean())
+
+
+def test_the_fingerprint_changes_with_any_label_and_any_decision():
+    data = make_underdiagnosed(1000, random_state=1)
+    decision = data.score >= 0.2
+    first = np.arange(1000) == 0
+    found = {
+        exhibits(audit(labeled=labels, group=data.group, decision=accepted)).fingerprint
+        for labels, accepted in (
+            (data.labeled, decision),
+            (data.labeled, decision ^ first),
+            (data.labeled ^ first, decision),
+        )
+    }
+    assert len(found) == 3
+
+
+def test_a_gap_that_is_not_shown_needs_no_explanation():
+    scores = scores_of()
+    rule = fit_rule(scores, objective=Capacity(0.2))
+    report = audit(scores, rule=rule)
+    assert report.gaps["tpr"].low == 0
+    assert not any("recall" in row["what"] for row in break_evens(report))
 
 
 def test_a_rule_with_a_lottery_says_whom_it_touches():

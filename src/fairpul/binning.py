@@ -66,6 +66,22 @@ def bin_expression(score: nw.Expr, bins: int) -> nw.Expr:
     return (score.sqrt().sqrt() * float(bins)).floor().cast(nw.Int64)
 
 
+def middle(number: NDArray[Any], bins: int) -> NDArray[np.float64]:
+    """Scores that stand for the rows of bins, at most 1.
+
+    Examples
+    --------
+    >>> middle(np.array([1, 2]), 2).tolist()
+    [0.31640625, 1.0]
+    """
+    return np.asarray(np.minimum(1.0, ((number + 0.5) / bins) ** 4))
+
+
 def lower_edge(number: float, bins: int) -> float:
     """Smallest score of a bin, up to rounding; to display, never to compare with."""
     return float((number / bins) ** 4)
+
+
+def least_score(cut: float, bins: int | None) -> float:
+    """Score from which a cut accepts, where cuts may be numbers of bins; to display."""
+    return cut if bins is None else lower_edge(cut, bins)

@@ -21,7 +21,8 @@ from fairpul.tally import Tally
 _FEW_LABELED = 50
 # A finding that a smaller labeling bias would explain is called fragile.
 _FRAGILE = 1.5
-_SURPRISE = 0.01
+#: P-value under which a check is called failed.
+SURPRISE = 0.01
 _UNCALIBRATED = 0.2
 # A bin, split by a threshold, that holds more of its group than this is told of.
 _HEAVY_BIN = 1e-3
@@ -211,7 +212,7 @@ def _calibration(checks: Checks) -> Iterator[str]:
 
 def _sources(checks: Checks) -> Iterator[str]:
     for key, found in checks.source.items():
-        if found.estimate < _SURPRISE:
+        if found.estimate < SURPRISE:
             yield (
                 f"In group {_quoted(key)} labeled rows differ between sources (p = "
                 f"{found.estimate:.2g}): some sources label other positives than "

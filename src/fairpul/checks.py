@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from fairpul.binning import middle
 from fairpul.diagnostics import (
     Calibration,
     calibration,
@@ -106,10 +107,9 @@ def _calibration(scores: Rows, number: int) -> Calibration:
     # A cell stands for its rows by the middle of its bin.
     cells = scores.cells_of(number)
     points = scores.points(number)
-    middle = np.minimum(1.0, ((scores.bin[cells] + 0.5) / scores.bins) ** 4)
     labeled, rows_of_cell = np.diff(points.labeled), np.diff(points.accepted)
     return calibration(
-        np.tile(middle, 2),
+        np.tile(middle(scores.bin[cells], scores.bins), 2),
         np.repeat([1.0, 0.0], len(cells)),
         count=np.concatenate([labeled, rows_of_cell - labeled]),
     )

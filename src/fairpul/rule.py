@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 
 from fairpul._groups import codes_of, key_from_json, key_to_json
 from fairpul._validation import check_score
-from fairpul.binning import bin_of, check_bins, lower_edge
+from fairpul.binning import bin_of, check_bins, least_score
 from fairpul.cuts import Cuts, acceptance, decided
 from fairpul.draw import (
     accepted_integers,
@@ -447,8 +447,7 @@ def _describe(cuts: Cuts, bins: int | None) -> str:
         elif cut == 0:
             text = "accept everybody"
         else:
-            edge = cut if bins is None else lower_edge(cut, bins)
-            text = f"accept score >= {edge:.6g}"
+            text = f"accept score >= {least_score(cut, bins):.6g}"
             text += "" if bins is None else f" (bin {cut:.0f} of {bins})"
         parts.append(text if len(cuts) == 1 else f"{weight:.1%}: {text}")
     return "; ".join(parts)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
-
 from fairpul import DecisionRule, GroupCounts
 from fairpul.audit import Audit
-from fairpul.binning import lower_edge
 from fairpul.cli.console import say, show, show_table
 from fairpul.estimate import Estimate
 from fairpul.findings import group_name
 from fairpul.measures import RATES
-from fairpul.report.words import headline, interval, percent, points, sentences
-
-_SHORT = {
-    "tpr": "TPR",
-    "fpr": "FPR",
-    "selection_rate": "selected",
-    "ppv": "PPV",
-    "prevalence": "prevalence",
-}
+from fairpul.report.text import HEADINGS
+from fairpul.report.words import (
+    cut_text,
+    headline,
+    interval,
+    percent,
+    points,
+    sentences,
+)
 
 
 def print_audit(audit: Audit) -> None:
@@ -40,7 +37,7 @@ def print_audit(audit: Audit) -> None:
         rows.append(
             ["gap, points", *(_gap(gaps[n]) if n in gaps else "" for n in RATES)]
         )
-    show_table(["group", *(_SHORT[name] for name in RATES)], rows)
+    show_table(["Group", *(HEADINGS[name] for name in RATES)], rows)
     for warning in audit.warnings:
         say(f"note: {warning}", style="yellow")
 
@@ -53,12 +50,12 @@ def print_rule(rule: DecisionRule) -> None:
         rows.append(
             [
                 group_name(key),
-                "; ".join(cut_in_words(cut, w, rule.bins) for cut, w in cuts),
+                "; ".join(cut_text(*cut, rule.bins) for cut in cuts),
                 _cell(rates["tpr"]),
                 _cell(rates["selection_rate"]),
             ]
         )
-    show_table(["group", "accept", "TPR", "selected"], rows)
+    show_table(["Group", "Accept", HEADINGS["tpr"], HEADINGS["selection_rate"]], rows)
     if len(rule.groups) > 1:
         gap = rule.realized.gaps["tpr"]
         show(
@@ -68,17 +65,6 @@ def print_rule(rule: DecisionRule) -> None:
     drawn = {key: share for key, share in rule.lottery_share.items() if share > 0}
     for key, share in drawn.items():
         show(f"A lottery decides on {percent(share)} of group {group_name(key)}.")
-
-
-def cut_in_words(cut: float, weight: float, bins: int | None) -> str:
-    """Write one cut of a rule: who is accepted, and how often where lots are drawn."""
-    if np.isinf(cut):
-        text = "nobody"
-    elif cut == 0:
-        text = "everybody"
-    else:
-        text = f"score >= {cut if bins is None else lower_edge(cut, bins):.4g}"
-    return text if weight == 1 else f"{text} ({weight:.1%})"
 
 
 def print_counts(counts: GroupCounts, out: Path) -> None:

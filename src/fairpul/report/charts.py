@@ -6,14 +6,16 @@ and by shape: the figures stay legible in gray.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import vl_convert
 
+from fairpul.binning import least_score
 from fairpul.findings import group_name
-from fairpul.report.exhibits import Curve, Distribution, Exhibits
+from fairpul.report.exhibits import Curve, Exhibits
 
 #: Variables of the style sheet, repeated after the last.
 N_COLORS = 6
@@ -120,7 +122,7 @@ def _chosen(data: Exhibits, scale: Mapping[str, Any]) -> Any:
         rows += [
             _point(key, data.rule.realized[key], "rule") for key in data.rule.groups
         ]
-    marks = _chart(rows).mark_point(size=110, strokeWidth=2)
+    marks = _chart(rows).mark_point(size=110, strokeWidth=2, opacity=1)
     return marks.encode(
         x=alt.X("q:Q"),
         y=alt.Y("t:Q"),
@@ -145,34 +147,69 @@ def _point(key: Any, rates: Any, kind: str) -> dict[str, Any]:
     }
 
 
-def score_distribution(name: str, number: int, values: Distribution) -> Any:
-    """Histogram of a group's scores: everybody as bars, the labeled as a line."""
-    color = f"var(--group-{number % N_COLORS})"
-    edges = values.edges
+def score_distribution(data: Exhibits, key: Hashable) -> Any:
+    """Histogram of a group's scores: everybody as bars, the labeled as a line.
+
+    With the threshold of the audited decisions, and dashed that of another rule.
+    """
+    color = f"var(--group-{list(data.distributions).index(key) % N_COLORS})"
+    values = data.distributions[key]
+    edges = values.edges.tolist()
     rows = [
-        {"from": float(a), "to": float(b), "rows": float(r), "labeled": float(m)}
+        {"from": a, "to": b, "rows": r, "labeled": m}
         for a, b, r, m in zip(
-            edges, edges[1:], values.rows, values.labeled, strict=False
+            edges,
+            edges[1:],
+            values.rows.tolist(),
+            values.labeled.tolist(),
+            strict=False,
         )
     ]
+    # A step goes on to the end of its bin, so the last one needs a second point.
+    steps = [*rows, {**rows[-1], "from": edges[-1]}]
     base = _chart(rows)
-    x = _share(alt.X, "from:Q", "Score", domain=(0.0, 1.0))
+    x = alt.X(
+        "from:Q",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(title="Score", format=".1f", grid=True),
+    )
     everybody = base.mark_bar(color=color, opacity=0.35).encode(
         x=x,
         x2="to:Q",
         y=_share(alt.Y, "rows:Q", "Share of rows", domain=None),
         y2=alt.datum(0),
     )
-    labeled = base.mark_line(
-        color=color, strokeWidth=2.2, interpolate="step-after"
-    ).encode(x=x, y=alt.Y("labeled:Q"))
-    return (everybody + labeled).properties(width=_WIDTH, height=130)
+    labeled = (
+        _chart(steps)
+        .mark_line(color=color, strokeWidth=2.2, interpolate="step-after")
+        .encode(x=x, y=alt.Y("labeled:Q"))
+    )
+    layers = [everybody, labeled]
+    if key in data.cuts:
+        layers.append(_threshold(data.cuts[key], [1, 0]))
+    if data.rule is not None and not data.rule_audited:
+        cuts = dict(zip(data.rule.groups, data.rule.cuts, strict=True))[key]
+        layers += [
+            _threshold(least_score(cut, data.rule.bins), [4, 3])
+            for cut, _ in cuts
+            if not math.isinf(cut)
+        ]
+    return alt.layer(*layers).properties(width=_WIDTH, height=130)
+
+
+def _threshold(cut: float, dash: list[int]) -> Any:
+    return (
+        _chart([{"cut": cut}])
+        .mark_rule(color="var(--ink)", strokeWidth=1.6, strokeDash=dash)
+        .encode(x="cut:Q")
+    )
 
 
 def frontier_curve(data: Exhibits) -> Any:
-    """Recall overall against the TPR gap that is allowed."""
+    """Recall overall against the TPR gap, with the audited decisions as a mark."""
     rows = data.frontier
-    recalls = [row["recall"] for row in rows]
+    now = {"gap": data.audit.gaps["tpr"].estimate, "recall": data.recall}
+    recalls = [row["recall"] for row in (*rows, now)]
     spread = max(0.02, max(recalls) - min(recalls))
     low = max(0.0, min(recalls) - spread)
     high = min(1.0, max(recalls) + spread)
@@ -181,10 +218,17 @@ def frontier_curve(data: Exhibits) -> Any:
         strokeWidth=2.2,
         point=alt.OverlayMarkDef(color="var(--accent)", size=28),
     )
-    return line.encode(
-        x=_share(alt.X, "gap:Q", "Gap in true positive rates", domain=None),
-        y=_share(alt.Y, "recall:Q", "Recall overall", domain=(low, high)),
-    ).properties(width=_WIDTH, height=_HEIGHT)
+    x = _share(alt.X, "gap:Q", "Gap in true positive rates", domain=None)
+    y = _share(alt.Y, "recall:Q", "Recall overall", domain=(low, high))
+    here = _chart([now]).encode(x=x, y=y)
+    layers = [
+        line.encode(x=x, y=y),
+        here.mark_point(
+            color="var(--ink)", filled=True, opacity=1, size=90, shape="diamond"
+        ),
+        here.mark_text(dy=16, align="center").encode(text=alt.value("now")),
+    ]
+    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
 
 
 def hidden_gap_band(data: Exhibits) -> Any:
@@ -200,8 +244,9 @@ def hidden_gap_band(data: Exhibits) -> Any:
         "bias:Q",
         scale=alt.Scale(type="log", domain=[1, rows[-1]["bias"]]),
         axis=alt.Axis(
-            title="Labeling bias granted (odds ratio)",
+            title="Labeling bias granted in every group, to 1",
             values=[row["bias"] for row in rows],
+            tickCount=len(rows),  # with fewer, some of the values would be left out
             format="~g",
             labelOverlap=False,
         ),

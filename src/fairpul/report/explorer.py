@@ -14,9 +14,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairpul.audit import Audit, audit
-from fairpul.binning import lower_edge
 from fairpul.estimate import Estimate
 from fairpul.findings import BIASES, group_name
 from fairpul.fitting import fit_rule
@@ -24,6 +24,7 @@ from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import LabelFrequency
 from fairpul.objectives import Capacity, Objective, RecallFloor
+from fairpul.report.words import cut_text
 from fairpul.rule import DecisionRule
 from fairpul.sensitivity import shifted_tpr
 
@@ -89,20 +90,22 @@ def explore(
                 label_frequency=label_frequency,
             )
             report = audit(scores, rule=rule, label_frequency=label_frequency)
-        cells[f"{kind}|{level}|{tolerance}"] = describe(rule, report)
+        cells[f"{kind}|{level}|{tolerance}"] = describe(rule, report, scores.shares)
         if progress is not None:
             progress(done, len(places))
     names = tuple(group_name(key) for key in scores.groups)
     return Explorer(names, wishes, TOLERANCES, GRANTED, cells)
 
 
-def describe(rule: DecisionRule, report: Audit) -> dict[str, Any]:
-    """One rule as the explorer shows it.
+def describe(
+    rule: DecisionRule, report: Audit, shares: NDArray[np.float64]
+) -> dict[str, Any]:
+    """One rule as the explorer shows it; ``shares`` are those of the groups.
 
-    ``groups``: per group the cut in words, selection rate and TPR with intervals, and
-    the TPR range at each bias that is granted. ``gap``: the TPR gap with its interval
-    at each bias; ``fpr_gap``: with the range over all label frequencies. ``open``: what
-    stays undetermined at each bias.
+    ``total``: share of everybody who is selected. ``groups``: per group the cut in
+    words, selection rate and TPR with intervals, and the TPR range at each bias that is
+    granted. ``gap``: the TPR gap with its interval at each bias; ``fpr_gap``: with the
+    range over all label frequencies. ``open``: what stays undetermined at each bias.
     """
     groups = []
     for key, cuts in zip(rule.groups, rule.cuts, strict=True):
@@ -117,36 +120,17 @@ def describe(rule: DecisionRule, report: Audit) -> dict[str, Any]:
         )
     hidden = report.sensitivity["hidden_gap"]
     gaps = [report.gaps["tpr"], *(hidden[f"{bias:g}"] for bias in BIASES)]
+    selected = [report.rates[key]["selection_rate"].estimate for key in rule.groups]
     return {
+        "total": _round(float(shares @ selected)),
         "groups": groups,
         "gap": [_ends(gap) for gap in gaps],
         "fpr_gap": _ends(report.gaps["fpr"]),
-        "total": _round(
-            sum(
-                float(share) * report.rates[key]["selection_rate"].estimate
-                for key, share in zip(rule.groups, _shares(report), strict=True)
-            )
-        ),
-        "open": [_undetermined(report, gap) for gap in gaps],
+        "open": [
+            _undetermined(report, gap, bias)
+            for gap, bias in zip(gaps, GRANTED, strict=True)
+        ],
     }
-
-
-def cut_text(cut: float, weight: float, bins: int | None = None) -> str:
-    r"""Write who one cut accepts, and how often where lots are drawn.
-
-    Examples
-    --------
-    >>> cut_text(0.25, 1.0), cut_text(0.0, 0.5)
-    ('score ≥\xa00.250', 'everybody (50.0%)')
-    """
-    if np.isinf(cut):
-        text = "nobody"
-    elif cut == 0:
-        text = "everybody"
-    else:
-        least = cut if bins is None else lower_edge(cut, bins)
-        text = f"score ≥\N{NO-BREAK SPACE}{least:#.3g}"
-    return text if weight == 1 else f"{text} ({weight:.1%})"
 
 
 @contextmanager
@@ -157,27 +141,23 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def _shares(report: Audit) -> Any:
-    assert_evidence: Any = report.evidence
-    return assert_evidence.scores.shares
-
-
 def _shifted(tpr: Estimate, bias: float) -> list[float]:
     """Range of the true TPR if labels favor either side by at most a bias."""
     low, high = shifted_tpr(tpr.low, bias), shifted_tpr(tpr.high, 1 / bias)
     return [_round(float(low)), _round(float(high))]
 
 
-def _undetermined(report: Audit, gap: Estimate) -> str:
+def _undetermined(report: Audit, gap: Estimate, bias: float) -> str:
     left_open = []
     if gap.low <= 0:
         left_open.append("whether recall differs between the groups")
     fpr = report.gaps["fpr"]
-    if np.isnan(fpr.estimate):
+    if np.isnan(fpr.estimate) or bias > 1:
+        # What bounds false positive rates are labels that favor nobody.
         left_open.append("the gap in false positive rates")
     elif fpr.low <= 0:
         left_open.append("whether false positive rates differ")
-    return " and ".join(left_open)
+    return ", and ".join(left_open)
 
 
 def _ends(value: Estimate) -> list[float | None]:

@@ -12,6 +12,8 @@ from fairpul.report.explorer import Explorer
 from fairpul.report.words import MISSING
 
 _NO_LIMIT = "no limit"
+# Of the figure without the names of the groups; the page makes it fit the screen.
+_WIDTH = 400
 
 
 def explorer_view(explorer: Explorer, order: Sequence[str]) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _figure(order: Sequence[str]) -> Any:
             x=x, shape=alt.Shape("group:N", scale=scale["shape"], legend=None)
         ),
         data=alt.NamedData(name="rows"),
-    ).properties(width=290, height={"step": 34})
+    ).properties(width=_WIDTH, height={"step": 34})
     return layers.facet(
         row=alt.Row(
             "measure:N",

@@ -7,6 +7,7 @@ content security policy forbids the rest. All text is escaped.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -17,16 +18,18 @@ from markupsafe import Markup
 from fairpul.findings import extremes, group_name
 from fairpul.report import charts
 from fairpul.report.exhibits import Exhibits
+from fairpul.report.explorer import Explorer
 from fairpul.report.explorer_view import explorer_view
 from fairpul.report.tables import (
     assumptions,
     break_evens,
+    frontier_words,
     gap_rows,
     lottery,
     rate_rows,
     rule_rows,
 )
-from fairpul.report.words import headline, sentences
+from fairpul.report.words import headline, percent, points, points_interval, sentences
 
 _TITLE = "An audit of decisions by group"
 _LIBRARIES = ("fairpul", "numpy", "scipy", "scikit-learn", "altair")
@@ -46,8 +49,10 @@ def to_html(
     ----------
     data : Exhibits
         As :func:`fairpul.report.exhibits.exhibits` returns them.
-    title, date, source, fingerprint : str, optional
+    title, date, source : str, optional
         Printed as they are; what is not given is left out.
+    fingerprint : str, optional
+        SHA-256 of the files; default: that of the audited rows.
 
     Returns
     -------
@@ -55,6 +60,7 @@ def to_html(
         HTML without any reference to another file or address.
     """
     audit = data.audit
+    names = [group_name(key) for key in audit.rates]
     page = _environment().get_template("page.html.j2")
     return page.render(
         title=title or _TITLE,
@@ -64,16 +70,19 @@ def to_html(
         level=f"{audit.level:.0%}",
         date=date,
         source=source,
-        fingerprint=fingerprint,
+        fingerprint=fingerprint or data.fingerprint,
         sizes=[
             (group_name(key), f"{n:,}", f"{m:,}") for key, (n, m) in data.sizes.items()
         ],
         several=len(audit.rates) > 1,
-        names=[group_name(key) for key in audit.rates],
+        names=names,
         rates=rate_rows(audit),
         gaps=gap_rows(audit),
         figures=_figures(data),
-        explorer=None if data.explorer is None else _explorer(data),
+        explorer=data.explorer and _explorer(data.explorer, names),
+        selected=percent(data.selected),
+        gap_now=points_interval(audit.gaps["tpr"]),
+        frontier_words=frontier_words(data) if data.frontier else None,
         break_evens=break_evens(audit),
         assumptions=assumptions(audit),
         lottery=lottery(data),
@@ -97,35 +106,32 @@ def _environment() -> Environment:
 
 def _figures(data: Exhibits) -> dict[str, Any]:
     """Figures by name; None where there are no numbers."""
-    names = ("curves", "scores", "frontier", "frontier_rows", "hidden_gap")
-    figures: dict[str, Any] = dict.fromkeys(names)
+    figures: dict[str, Any] = dict.fromkeys(
+        ("curves", "scores", "frontier", "frontier_rows", "hidden_gap")
+    )
     if data.curves:
-        figures["curves"] = Markup(charts.to_svg(charts.operating_curves(data)))
+        figures["curves"] = _drawn(charts.operating_curves(data))
         figures["scores"] = [
-            (
-                group_name(key),
-                Markup(
-                    charts.to_svg(
-                        charts.score_distribution(group_name(key), number, values)
-                    )
-                ),
-            )
-            for number, (key, values) in enumerate(data.distributions.items())
+            (group_name(key), _drawn(charts.score_distribution(data, key)))
+            for key in data.distributions
         ]
     if len(data.frontier) > 1:
-        figures["frontier"] = Markup(charts.to_svg(charts.frontier_curve(data)))
+        figures["frontier"] = _drawn(charts.frontier_curve(data))
         figures["frontier_rows"] = [
-            (f"{100 * row['gap']:.1f}", f"{100 * row['recall']:.1f}%")
+            (points(row["gap"]), percent(row["recall"]))
             for row in data.frontier[:: max(1, len(data.frontier) // 5)]
         ]
     if extremes(data.audit.rates, "tpr") is not None:
-        figures["hidden_gap"] = Markup(charts.to_svg(charts.hidden_gap_band(data)))
+        figures["hidden_gap"] = _drawn(charts.hidden_gap_band(data))
     return figures
 
 
-def _explorer(data: Exhibits) -> dict[str, Any]:
-    assert_explorer: Any = data.explorer
-    view = explorer_view(assert_explorer, [group_name(key) for key in data.audit.rates])
+def _drawn(chart: Any) -> Markup:
+    return Markup(charts.to_svg(chart))
+
+
+def _explorer(explorer: Explorer, names: Sequence[str]) -> dict[str, Any]:
+    view = explorer_view(explorer, names)
     return view | {
         "json": Markup(_script_json(view["data"])),
         "libraries": Markup(_libraries()),

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from fairpul.audit import Audit
+from fairpul.cautions import SURPRISE
 from fairpul.estimate import Estimate
-from fairpul.findings import group_name
+from fairpul.findings import extremes, group_name
 from fairpul.measures import RATES
 from fairpul.report.exhibits import Exhibits
-from fairpul.report.explorer import cut_text
 from fairpul.report.words import (
     MISSING,
     RATE_MEANINGS,
     RATE_NAMES,
     TIER_WORDS,
+    cut_text,
     interval,
     percent,
     points,
 )
-
-_CHECK_NAMES = {
-    "label_frequency": "Share of positives that is labeled",
-    "label_frequency_bound": "Least share that the data allow",
-    "plateau": "Is the top of the scores a plateau? (p-value of a rise)",
-    "source": "Are labels from different sources alike? (p-value)",
-    "label_frequency_ratio": "Label frequency against that of the first group",
-}
 
 
 def rate_rows(audit: Audit) -> list[dict[str, Any]]:
@@ -94,86 +87,166 @@ def _strip(value: Estimate) -> dict[str, Any]:
 
 
 def break_evens(audit: Audit) -> list[dict[str, str]]:
-    """How wrong an assumption must be before the finding flips."""
-    found = audit.sensitivity
-    rows = []
-    for name, what in (
-        ("labeling_bias", "Labeling bias in one group that would explain the gap"),
-        ("labeling_bias_both", "Labeling bias in all groups, in opposite directions"),
+    """How wrong an assumption must be before a finding flips."""
+    return [*_labeling_bias(audit), *_false_labels(audit), *_fpr_flips(audit)]
+
+
+def _settled_gap(audit: Audit) -> tuple[Hashable, Hashable] | None:
+    """Name the groups with the highest and the lowest TPR, if a gap is shown."""
+    return extremes(audit.rates, "tpr") if audit.gaps["tpr"].low > 0 else None
+
+
+def _labeling_bias(audit: Audit) -> Iterator[dict[str, str]]:
+    pair = _settled_gap(audit)
+    if pair is None:
+        return
+    high, low = map(group_name, pair)
+    for name, groups, note in (
+        (
+            "labeling_bias",
+            "one group",
+            f"In group {high}, selected positives would be labeled this many times as "
+            f"readily, in odds, as the others; in group {low}, all alike.",
+        ),
+        (
+            "labeling_bias_both",
+            "two groups",
+            f"In group {high}, labels would favor the selected positives this much; in "
+            f"group {low}, the others.",
+        ),
     ):
-        if name in found:
-            value = found[name]
-            rows.append(
-                {
-                    "what": what,
-                    "value": f"{value.estimate:.2f} to 1",
-                    "range": f"at least {value.low:.2f} to 1",
-                    "reason": value.reason or "",
-                }
-            )
-    for name, value in found.get("false_labels", {}).items():
-        how = "whoever they are" if name == "least" else "selected as negatives are"
-        rows.append(
-            {
-                "what": f"False labels in one group that would explain it, {how}",
-                "value": percent(value.estimate),
-                "range": f"at least {percent(min(value.low, value.estimate))}"
-                if not math.isnan(value.low)
-                else MISSING,
-                "reason": value.reason or "",
-            }
-        )
-    for key, value in found.get("fpr_flip", {}).items():
-        rows.append(
-            {
-                "what": (
-                    "Share of positives labeled in group "
-                    f"{group_name(key)} at which false positive rates would be equal"
-                ),
-                "value": percent(value.estimate),
-                "range": MISSING,
-                "reason": value.reason or "",
-            }
-        )
-    return rows
+        bias = audit.sensitivity[name]
+        yield {
+            "what": f"No gap in recall: labels are biased in {groups}",
+            "note": note,
+            "value": f"{bias.estimate:.2f} to 1",
+            "range": f"at least {bias.low:.2f} to 1",
+        }
+
+
+def _false_labels(audit: Audit) -> Iterator[dict[str, str]]:
+    pair = _settled_gap(audit)
+    if pair is None:
+        return
+    notes = {
+        "least": "This share of the labeled rows of one group would not be positive "
+        "at all, whoever they are.",
+        "at_fpr": f"The same in group {group_name(pair[1])}, if false labels are "
+        "selected as rarely as its negatives.",
+    }
+    for name, value in audit.sensitivity["false_labels"].items():
+        at_least = percent(min(value.low, value.estimate))
+        yield {
+            "what": "No gap in recall: some labels are false",
+            "note": notes[name],
+            "value": percent(value.estimate),
+            "range": MISSING if math.isnan(value.low) else f"at least {at_least}",
+        }
+
+
+def _fpr_flips(audit: Audit) -> Iterator[dict[str, str]]:
+    pair = extremes(audit.rates, "fpr")
+    if pair is None:
+        return
+    for key, flip in audit.sensitivity["fpr_flip"].items():
+        other = pair[1] if key == pair[0] else pair[0]
+        allowed = interval(audit.checks["label_frequency"][key])
+        yield {
+            "what": "No gap in false positive rates",
+            "note": f"This share of the positives of group {group_name(key)} would be "
+            f"labeled, the false positive rate of group {group_name(other)} being as "
+            "estimated.",
+            "value": percent(flip.estimate),
+            "range": f"possible: {allowed}",
+        }
 
 
 def assumptions(audit: Audit) -> list[dict[str, Any]]:
     """List the checks of what the numbers lean on, one block per check."""
-    blocks = [
-        {"name": name, "rows": _check_rows(audit.checks[key])}
-        for key, name in _CHECK_NAMES.items()
-        if key in audit.checks
-    ]
-    calibration = audit.checks.get("calibration", {})
-    for part, name in (
-        ("slope", "Calibration of the score against the labels: slope (1 is right)"),
-        ("intercept", "Calibration: intercept (0 is right)"),
+    blocks = []
+    for name, question, row in (
+        ("label_frequency", "Which share of the positives is labeled?", _share),
+        ("plateau", "Does the labeled share level off at the top?", _plateau),
+        ("calibration", "Does the score say how likely a label is?", _calibration),
+        ("source", "Are labels from different sources alike?", _source),
+        ("label_frequency_ratio", "Share labeled, by that of the first group", _ratio),
     ):
-        rows = {key: value[part] for key, value in calibration.items() if part in value}
+        found = audit.checks.get(name, {})
+        rows = [
+            {"group": group_name(key), **row(audit, key)}
+            for key in audit.rates
+            if key in found
+        ]
         if rows:
-            blocks.append({"name": name, "rows": _check_rows(rows)})
+            blocks.append({"name": question, "rows": rows})
     return blocks
 
 
-def _check_rows(values: Mapping[Any, Estimate]) -> list[dict[str, str]]:
-    return [
-        {
-            "group": group_name(key),
-            "value": _plain(value.estimate),
-            "range": MISSING
-            if math.isnan(value.low) or math.isnan(value.high)
-            else f"{_plain(value.low)} to {_plain(value.high)}",
-            "reason": value.reason or "",
-        }
-        for key, value in values.items()
+def _share(audit: Audit, key: Hashable) -> dict[str, str]:
+    known = audit.checks["label_frequency"][key]
+    least = audit.checks["label_frequency_bound"][key]
+    note = f"The data allow {interval(least)}."
+    if (known.low, known.high) != (least.low, least.high):
+        note += f" Taken as possible: {interval(known)}."
+    return {"value": percent(known.estimate), "note": note}
+
+
+def _plateau(audit: Audit, key: Hashable) -> dict[str, str]:
+    return _test(audit.checks["plateau"][key], "no rise is seen", "no, it still rises")
+
+
+def _source(audit: Audit, key: Hashable) -> dict[str, str]:
+    return _test(audit.checks["source"][key], "no difference is seen", "they differ")
+
+
+def _test(p_value: Estimate, kept: str, rejected: str) -> dict[str, str]:
+    """Verdict of a test in words."""
+    reason = p_value.reason or ""
+    if math.isnan(p_value.estimate):
+        return {"value": "cannot be told", "note": reason}
+    verdict = rejected if p_value.estimate < SURPRISE else kept
+    return {"value": verdict, "note": f"{reason}; p = {_number(p_value.estimate)}"}
+
+
+def _calibration(audit: Audit, key: Hashable) -> dict[str, str]:
+    found = audit.checks["calibration"][key]
+    parts = [
+        (name, found[name], right) for name, right in (("slope", 1), ("intercept", 0))
     ]
+    calibrated = all(value.low <= right <= value.high for _, value, right in parts)
+    note = "; ".join(
+        f"{name} {_with_ends(value)}, right is {right}" for name, value, right in parts
+    )
+    return {"value": "as far as seen" if calibrated else "no", "note": note}
 
 
-def _plain(value: float) -> str:
+def _ratio(audit: Audit, key: Hashable) -> dict[str, str]:
+    found = audit.checks["label_frequency_ratio"][key]
+    return {"value": _with_ends(found), "note": found.reason or ""}
+
+
+def _with_ends(value: Estimate) -> str:
+    if math.isnan(value.low) or math.isnan(value.high):
+        return _number(value.estimate)
+    ends = f"{_number(value.low)} to {_number(value.high)}"
+    return f"{_number(value.estimate)} ({ends})"
+
+
+def _number(value: float) -> str:
     if math.isnan(value):
         return MISSING
-    return "under 0.001" if 0 < value < 0.001 else f"{value:.3f}"
+    return "under 0.001" if 0 < value < 0.001 else f"{value:.3g}"
+
+
+def frontier_words(data: Exhibits) -> str:
+    """Write what the audited decisions and the rule without a gap find overall."""
+    least = min(data.frontier, key=lambda row: row["gap"])
+    return (
+        f"Now {percent(data.recall)} of all positives are found, with a gap of "
+        f"{points(data.audit.gaps['tpr'].estimate)} points between the groups. With as "
+        f"many selected and a gap of {points(least['gap'])}, the best rule finds "
+        f"{percent(least['recall'])}."
+    )
 
 
 def lottery(data: Exhibits) -> list[str]:

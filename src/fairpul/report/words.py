@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from fairpul.binning import least_score
 from fairpul.estimate import Estimate
 from fairpul.findings import extremes, group_name
 
@@ -60,6 +61,28 @@ def interval(value: Estimate) -> str:
     if math.isnan(value.low) or math.isnan(value.high):
         return MISSING
     return f"{100 * value.low:.1f} to {100 * value.high:.1f}%"
+
+
+def cut_text(cut: float, weight: float, bins: int | None = None) -> str:
+    """Write who one cut accepts, and how often where lots are drawn.
+
+    Examples
+    --------
+    >>> cut_text(0.25, 1.0), cut_text(0.0, 0.5), cut_text(float("inf"), 1.0)
+    ('score at least 0.250', 'everybody (50.0%)', 'nobody')
+    """
+    if math.isinf(cut):
+        text = "nobody"
+    elif cut == 0:
+        text = "everybody"
+    else:
+        text = f"score at least {least_score(cut, bins):#.3g}"
+    return text if weight == 1 else f"{text} ({weight:.1%})"
+
+
+def points_interval(value: Estimate) -> str:
+    """Write the interval of a gap in percentage points."""
+    return f"{points(max(0.0, value.low))} to {points(value.high)} points"
 
 
 def headline(audit: Audit) -> str:

@@ -3,7 +3,6 @@
   const data = JSON.parse(document.getElementById("explorer-data").textContent);
   const form = document.getElementById("controls");
   const rows = document.getElementById("explorer-rows");
-  const says = document.getElementById("explorer-says");
   const sliders = ["recall", "capacity", "tolerance", "bias"];
   let view = null;
 
@@ -24,7 +23,7 @@
     for (const id of sliders) {
       const slider = document.getElementById(id);
       const text = data.controls[id][Number(slider.value)];
-      document.getElementById(id + "-value").textContent = text;
+      put(id + "-value", text);
       slider.setAttribute("aria-valuetext", text);
     }
   }
@@ -47,22 +46,29 @@
     }));
   }
 
-  function fprWords(gap) {
-    return gap[0] === null ? "" : "That in false positive rates lies between " +
-      points(gap[1]) + " and " + points(gap[2]) + ". ";
+  function put(id, text) { document.getElementById(id).textContent = text; }
+
+  function inWords(now) {
+    const total = percent(now.cell.total) + " of everybody";
+    if (now.wish === "recall") {
+      return "To find at least " + data.controls.recall[now.level] +
+        " of the positives of every group, " + total + " are selected.";
+    }
+    const found = now.cell.groups.map((group) => group.tpr[0]);
+    const ends = [Math.min(...found), Math.max(...found)].map(percent);
+    return "With " + total + " selected, " + (ends[0] === ends[1] ? ends[0] : ends.join(" to ")) +
+      " of the positives of each group are found.";
   }
 
   function showWords(now) {
     const gap = now.cell.gap[now.bias];
-    const open = now.cell.open[now.bias];
-    const level = data.controls[now.wish][now.level];
-    const limit = data.controls.tolerance[now.tolerance];
-    says.textContent = (now.wish === "recall" ? "Recall floor " : "Capacity ") + level +
-      ", largest gap " + limit + ": " + percent(now.cell.total) + " of everybody are selected. The gap " +
-      "in true positive rates lies between " + points(Math.max(0, gap[1])) + " and " +
-      points(gap[2]) + " percentage points" +
-      (now.bias > 0 ? " with the bias granted. " : ". ") +
-      fprWords(now.cell.fpr_gap) + (open ? "Not determined: " + open + "." : "The signs of both gaps are determined.");
+    const fpr = now.cell.fpr_gap;
+    const between = (ends) => points(Math.max(0, ends[1])) + " to " + points(ends[2]) + " points";
+    put("explorer-says", inWords(now));
+    put("explorer-gap", between(gap) + (now.bias > 0 ? ", with the bias granted" : ""));
+    put("explorer-fpr", fpr[0] === null ? "unknown" :
+      now.bias > 0 ? "not bounded if labels are biased" : between(fpr));
+    put("explorer-open", now.cell.open[now.bias] || "nothing: both gaps are above zero");
   }
 
   function figureRows(now) {
@@ -92,6 +98,9 @@
   form.addEventListener("input", show);
   form.addEventListener("submit", (event) => event.preventDefault());
   const spec = data.spec;
+  // Names of groups and margins take some room beside the figure.
+  const room = document.getElementById("explorer-figure").clientWidth - 100;
+  spec.spec.width = Math.max(180, Math.min(spec.spec.width, room));
   spec.datasets = { rows: figureRows(state()) };
   vegaEmbed("#explorer-figure", spec, { actions: false, renderer: "svg", tooltip: false })
     .then((embedded) => {
