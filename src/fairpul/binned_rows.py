@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairpul.operating_points import OperatingPoints, on_concave_hulls
 from fairpul.ranked_rows import (
+    UNSIGNED,
     RankedRows,
     corners,
     hull_of,
@@ -32,6 +33,8 @@ _MOST_CELLS = 1 / 4
 # Bins looked at together: groups share the overhead, and no table outgrows the rows.
 _BLOCK = 2**14
 _SAMPLE = 4096
+# One in so many bins gives a first hull, beneath which most bins lie.
+_COARSER = 16
 # Shifts of the score before its bits are read: 1 gives bins of equal width, smaller
 # ones bins that are narrower where scores are small.
 _SHIFTS = (1.0, 2.0**-4, 2.0**-8, 2.0**-12, 2.0**-20, 2.0**-40, 2.0**-300)
@@ -42,30 +45,29 @@ _HEAVY_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Grid:
-    """A nondecreasing map of scores to bins: the leading bits of a shifted score."""
+    """A nonincreasing map of scores to bins: the leading bits of a shifted score.
+
+    Bins are counted from the highest scores down.
+    """
 
     shift: float
-    base: int
+    top: int
     drop: int
     bits: int
 
     def cells(
         self,
         score: NDArray[Any],
-        labeled: NDArray[np.bool_],
         codes: NDArray[np.intp],
         out: NDArray[np.int64],
         spare: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Cell (group, label, bin) of each row, written into ``out``."""
-        cell, extra = out[: len(score)], spare[: len(score)]
-        np.add(score, self.shift, out=extra.view(np.float64), dtype=np.float64)
-        np.subtract(extra, self.base, out=cell)
-        np.right_shift(cell, self.drop, out=cell)
-        np.left_shift(codes, self.bits + 1, out=extra)
-        np.add(cell, extra, out=cell)
-        np.left_shift(labeled.view(np.int8), self.bits, out=extra, dtype=np.int64)
-        return np.add(cell, extra, out=cell)
+        """Cell (group, bin) of each row, written into ``out``."""
+        np.add(score, self.shift, out=spare.view(np.float64), dtype=np.float64)
+        np.right_shift(spare, self.drop, out=spare)
+        np.subtract(self.top, spare, out=out)
+        np.left_shift(codes, self.bits, out=spare)
+        return np.add(out, spare, out=out)
 
 
 def choose_grid(score: NDArray[Any], codes: NDArray[np.intp], n_groups: int) -> Grid:
@@ -77,19 +79,24 @@ def choose_grid(score: NDArray[Any], codes: NDArray[np.intp], n_groups: int) -> 
     most = np.floor(np.log2(_MOST_CELLS * len(score) / n_groups))
     bits = int(max(4, min(wanted, most)))
     sample = score[::step].astype(np.float64)
-    ends = np.array([score.min(), score.max()], dtype=np.float64)
+    # Scores and their bits have one order, and integers are compared faster.
+    raw = score.view(UNSIGNED[score.dtype])
+    ends = np.array([raw.min(), raw.max()]).view(score.dtype).astype(np.float64)
     grids = [_grid(ends, shift, bits) for shift in _SHIFTS]
     return min(grids, key=lambda grid: _collisions(sample, grid))
 
 
 def _grid(ends: NDArray[np.float64], shift: float, bits: int) -> Grid:
     low, high = (ends + shift).view(np.int64).tolist()
-    return Grid(shift, low, max(0, (high - low).bit_length() - bits), bits)
+    drop = max(0, (high - low).bit_length() - bits)
+    while (high >> drop) - (low >> drop) >= 1 << bits:
+        drop += 1
+    return Grid(shift, high >> drop, drop, bits)
 
 
 def _collisions(sample: NDArray[np.float64], grid: Grid) -> float:
     # Pairs of a sample in one bin are too few to compare, unless bins are wide.
-    bins = ((sample + grid.shift).view(np.int64) - grid.base) >> (grid.drop + 5)
+    bins = (grid.top >> 5) - ((sample + grid.shift).view(np.int64) >> (grid.drop + 5))
     return float((np.bincount(bins).astype(np.float64) ** 2).sum())
 
 
@@ -120,20 +127,23 @@ class BinnedRows:
     ) -> None:
         self._rows = score, labeled, codes
         self._grid = choose_grid(score, codes, n_groups)
+        size = n_groups << self._grid.bits
         small = len(score) < np.iinfo(np.int32).max
-        self._count = np.int32 if small else np.int64
-        table = np.zeros(n_groups << (self._grid.bits + 1), dtype=self._count)
-        one = self._count(1)
-        for _, cells in self._chunks():
-            np.add.at(table, cells, one)
-        # From the highest bin down: group, label, bin.
-        self._table = table.reshape(n_groups, 2, -1)[:, :, ::-1]
+        count = np.int32 if small else np.int64
+        table = np.zeros(2 * size, dtype=count)
+        one, spare = count(1), np.empty(_CHUNK, dtype=np.int64)
+        for part, cells in self._chunks():
+            of_label = spare[: len(cells)]
+            np.multiply(labeled[part].view(np.int8), size, out=of_label, dtype=np.int64)
+            np.add.at(table, np.add(cells, of_label, out=cells), one)
+        # Label, group, bin.
+        self._table = table.reshape(2, n_groups, -1)
 
     @cached_property
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows and labeled rows of each group."""
-        sums = self._table.sum(axis=2, dtype=np.int64)
-        return sums.sum(axis=1), sums[:, 1]
+        unlabeled, labeled = self._table.sum(axis=2, dtype=np.int64)
+        return unlabeled + labeled, labeled
 
     @cached_property
     def hulls(self) -> list[OperatingPoints]:
@@ -198,41 +208,38 @@ class BinnedRows:
 
         The last bin of each group is among them.
         """
-        n_groups, _, n_bins = self._table.shape
+        _, n_groups, n_bins = self._table.shape
         step = max(1, _BLOCK // n_bins)
-        kept, inner = [], []
+        kept = []
         for start in range(0, n_groups, step):
             bins = self._bins(slice(start, start + step))
-            on_hull = on_concave_hulls(bins.accepted, bins.labeled, bins.first)
-            hulls = _InnerHulls.of(bins.chosen(on_hull))
-            corner = bins.accepted - bins.n + bins.n_labeled
-            matter = hulls.reached(bins.group, corner, bins.labeled)
-            matter &= bins.n_labeled > 0
-            matter[bins.last] = True
-            kept.append(bins.chosen(matter).moved(start))
-            inner += hulls.chains
-        return _Bins.concatenated(kept), _InnerHulls(inner)
+            some = np.zeros(len(bins.n), dtype=bool)
+            some[::_COARSER] = some[bins.last] = True
+            kept.append(bins.reaching(bins.chosen(some))[0].moved(start))
+        bins = _Bins.concatenated(kept)
+        return bins.reaching(bins)
 
     def _bins(self, groups: slice) -> _Bins:
         """Bins with rows in them, by group and from the highest down."""
-        table = self._table[groups]
-        n = table.sum(axis=1, dtype=np.int64)
-        group, falling = np.nonzero(n)
-        n = n[group, falling]
-        labeled = table[group, 1, falling].astype(np.int64)
-        first = np.searchsorted(group, np.arange(len(table)))
-        sums = np.cumsum([n, labeled], axis=1)
+        unlabeled, labeled = self._table[:, groups]
+        n_groups, n_bins = labeled.shape
+        n = (unlabeled + labeled).ravel()
+        at = np.flatnonzero(n)
+        group, number = at >> self._grid.bits, at & (n_bins - 1)
+        n, m = (counts.ravel()[at].astype(np.int64) for counts in (n, labeled))
+        first = np.searchsorted(at, n_bins * np.arange(n_groups))
+        sums = np.cumsum([n, m], axis=1)
         before = np.concatenate([[[0], [0]], sums[:, first[1:] - 1]], axis=1)
-        sums -= before[:, group]
-        number = table.shape[2] - 1 - falling
-        return _Bins(group, number, n, labeled, sums[0], sums[1])
+        sums -= np.repeat(before, np.diff(first, append=len(at)), axis=1)
+        return _Bins(group, number, n, m, sums[0], sums[1])
 
     def _one_score(self, bins: _Bins) -> _TiedBins:
         """Bins with many rows that all have one score, which need no sorting."""
         heavy = np.flatnonzero((bins.n_labeled > 0) & (bins.n > _HEAVY_BIN))
         if bins.n[heavy].sum() < _HEAVY_SHARE * len(self._rows[0]):
             return _TiedBins(heavy[:0], np.zeros(0))
-        lookup = self._by_cell(bins, heavy, np.arange(len(heavy), dtype=np.int32), -1)
+        lookup = np.full(self._table[0].shape, -1, dtype=np.int32)
+        lookup[bins.group[heavy], bins.number[heavy]] = np.arange(len(heavy))
         seen = np.full(len(heavy), np.nan)
         several = np.zeros(len(heavy), dtype=bool)
         for part, cells in self._chunks():
@@ -246,8 +253,9 @@ class BinnedRows:
 
     def _gather(self, bins: _Bins, which: NDArray[np.intp]) -> RankedRows:
         """Rows of some bins in order."""
-        wanted = self._by_cell(bins, which, True, False)
-        n_rows = int(bins.n[which].sum())
+        wanted = np.zeros(self._table[0].shape, dtype=bool)
+        wanted[bins.group[which], bins.number[which]] = True
+        n_rows, n_groups = int(bins.n[which].sum()), len(wanted)
 
         def batches() -> Iterator[list[NDArray[Any]]]:
             for part, cells in self._chunks():
@@ -255,26 +263,18 @@ class BinnedRows:
                 if len(rows):
                     yield [column[part][rows] for column in self._rows]
 
-        return rank_batches(batches, n_rows, self._rows[0].dtype, len(self._table))
-
-    def _by_cell(
-        self, bins: _Bins, which: NDArray[np.intp], value: Any, default: Any
-    ) -> NDArray[Any]:
-        """Values of some bins by the cells of their rows, labeled or not."""
-        table = np.full(self._table.shape, default, dtype=np.asarray(value).dtype)
-        for label in (0, 1):
-            table[bins.group[which], label, bins.number[which]] = value
-        return table.ravel()
+        return rank_batches(batches, n_rows, self._rows[0].dtype, n_groups)
 
     def _chunks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """Slices of the rows and the cell of each row in them."""
-        score, labeled, codes = self._rows
+        score, _, codes = self._rows
         out, spare = np.empty((2, min(_CHUNK, len(score))), dtype=np.int64)
         for start in range(0, len(score), _CHUNK):
             part = slice(start, start + _CHUNK)
+            size = len(score[part])
             yield (
                 part,
-                self._grid.cells(score[part], labeled[part], codes[part], out, spare),
+                self._grid.cells(score[part], codes[part], out[:size], spare[:size]),
             )
 
 
@@ -318,6 +318,19 @@ class _Bins:
     def chosen(self, which: NDArray[np.bool_]) -> _Bins:
         """Take some of the bins."""
         return _Bins(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def reaching(self, ends: _Bins) -> tuple[_Bins, _InnerHulls]:
+        """Bins whose corner reaches the hull of the ends of some, and this hull.
+
+        The last bin of each group, which must be among those, is kept.
+        """
+        on_hull = on_concave_hulls(ends.accepted, ends.labeled, ends.first)
+        hulls = _InnerHulls.of(ends.chosen(on_hull))
+        corner = self.accepted - self.n + self.n_labeled
+        matter = hulls.reached(self.group, corner, self.labeled)
+        matter &= self.n_labeled > 0
+        matter[self.last] = True
+        return self.chosen(matter), hulls
 
     def moved(self, groups: int) -> _Bins:
         """Count the groups from another number on."""

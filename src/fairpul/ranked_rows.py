@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from fairpul.operating_points import OperatingPoints, on_concave_hulls, with_nobody
 
-# Scores in [0, 1] leave the two highest bits of a float unused: one for the label (at
-# the low end, after a shift) and one for two groups.
-_UNSIGNED = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
+#: Integers whose order is that of the bits of scores. Scores in [0, 1] leave the two
+#: highest bits unused: one for the label (at the low end, after a shift) and one for
+#: two groups.
+UNSIGNED = {np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64}
 
 
 Mask = NDArray[np.bool_]
@@ -45,7 +46,7 @@ class Packing:
     @staticmethod
     def of(kind: Any, n_groups: int) -> Packing:
         """Packing for scores of a float type."""
-        unsigned = _UNSIGNED[kind]
+        unsigned = UNSIGNED[kind]
         if n_groups <= 2:
             return Packing(unsigned, n_groups, 8 * kind.itemsize - 2, 0)
         room = 63 - (n_groups - 1).bit_length()
@@ -68,7 +69,7 @@ class Packing:
     ) -> None:
         """Write the packed rows, in reverse order of the groups."""
         unsigned = self.unsigned
-        bits = score.view(_UNSIGNED[score.dtype])
+        bits = score.view(UNSIGNED[score.dtype])
         if self.base:
             bits = np.maximum(bits, unsigned(self.base)) - unsigned(self.base)
         np.left_shift(bits, unsigned(1), out=out, dtype=unsigned)
@@ -83,7 +84,7 @@ class Packing:
         bits = (keys >> self.unsigned(1)) & self.unsigned((1 << self.room) - 1)
         if self.base:
             bits = np.where(bits > 0, bits + self.unsigned(self.base), bits)
-        score = bits.astype(_UNSIGNED[kind]).view(kind)
+        score = bits.astype(UNSIGNED[kind]).view(kind)
         return np.asarray(score, dtype=np.float64)
 
     def starts(self) -> NDArray[Any]:
