@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from fairpul import GroupScores, RecallFloor, audit, fit_rule
@@ -14,6 +15,8 @@ from fairpul.metrics import pu_group_rates
 from fairpul.plotting._style import MUTED, RATE_NAMES, style, tidy
 
 FOLDER = Path(__file__).parent / "_generated"
+#: Committed, for the README shows it too.
+FRONT = Path(__file__).parent / "_static" / "front.svg"
 THRESHOLD = 0.1
 # From what labels alone show to what they do not.
 ORDER = ("tpr", "selection_rate", "fpr", "ppv", "prevalence")
@@ -27,7 +30,9 @@ COLUMNS = (
 def draw_all() -> None:
     """Draw every figure into the folder that pages read."""
     FOLDER.mkdir(exist_ok=True)
-    draw_front().savefig(FOLDER / "front.svg")
+    # The same bytes at each build.
+    with mpl.rc_context({"svg.hashsalt": "fairpul"}):
+        draw_front().savefig(FRONT, metadata={"Date": None})
     draw_tiers().savefig(FOLDER / "tiers.svg")
 
 
