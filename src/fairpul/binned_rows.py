@@ -16,7 +16,7 @@ from fairpul.ranked_rows import (
     UNSIGNED,
     RankedRows,
     corners,
-    hull_of,
+    hulls_of,
     joined_points,
     labeled_up_to,
     rank_batches,
@@ -421,14 +421,4 @@ class _Candidates:
     def hulls(self, score_at: Any) -> list[OperatingPoints]:
         """Hull of each group."""
         starts = np.flatnonzero(np.diff(self.group, prepend=-1))
-        on_hull = on_concave_hulls(self.accepted, self.labeled, starts)
-        return [
-            hull_of(
-                score_at,
-                self.at[part],
-                self.accepted[part],
-                self.labeled[part],
-                on_hull[part],
-            )
-            for part in map(slice, starts, [*starts[1:], len(self.at)])
-        ]
+        return hulls_of(score_at, self.at, self.accepted, self.labeled, starts)

@@ -88,10 +88,7 @@ def smallest_lottery(
     if j - 1 == i or abs(t[i] + share * (t[j] - t[i]) - tpr) <= noise:
         weights = {i: 1 - share, j: share}
     else:
-        corners = [i, j - 1, j]
-        system = np.array([np.ones(3), q[corners], t[corners]])
-        solved = np.linalg.solve(system, np.array([1.0, selection, tpr]))
-        weights = dict(zip(corners, solved.tolist(), strict=True))
+        weights = _barycentric(selection, tpr, q, t, (i, j - 1, j))
     kept = {cut: float(w) for cut, w in weights.items() if w > _NO_WEIGHT}
     total = sum(kept.values())
     return {cut: w / total for cut, w in kept.items()}
@@ -161,19 +158,33 @@ def flat_top_may_serve(
     if len(mixture) == 1 or len(hull) < 2 or hull.labeled[-2] < hull.labeled[-1]:
         return False
     q, t = hull.selection_rate, hull.tpr
+    mass = lottery_mass(mixture, q)
+    if q[-2] - selection >= mass:  # no start lies beyond the target
+        return False
     first = np.arange(min(int(np.searchsorted(q, selection, side="right")), len(q) - 1))
     chord = t[first] + (1 - t[first]) * (selection - q[first]) / (1 - q[first])
     below = np.flatnonzero(chord <= tpr + _NO_WEIGHT)
     if not len(below):
         return False
     least = max(float(q[-2]), selection) - float(q[below[-1]])
-    return least < lottery_mass(mixture, q)
+    return least < mass
 
 
 def lottery_mass(mixture: Mixture, selection: Array) -> float:
     """Share of the group's rows that a mixture of cuts leaves to chance."""
     cuts = list(mixture)
     return float(selection[max(cuts)] - selection[min(cuts)])
+
+
+def _barycentric(
+    x: float, y: float, q: Array, t: Array, corners: tuple[int, int, int]
+) -> Mixture:
+    """Weights of three cuts that give a point of the plane."""
+    xi, xj, xk = (q.item(c) - x for c in corners)
+    yi, yj, yk = (t.item(c) - y for c in corners)
+    areas = xj * yk - xk * yj, xk * yi - xi * yk, xi * yj - xj * yi
+    whole = sum(areas)
+    return {c: area / whole for c, area in zip(corners, areas, strict=True)}
 
 
 def _first_chord_below(

@@ -272,26 +272,27 @@ def ranked_hulls(ranked: RankedRows) -> list[OperatingPoints]:
     hits = labeled_up_to(ranked.labeled, at)
     labeled = hits - np.repeat(np.append(0, hits[starts[1:] - 1]), sizes)
     accepted = at + 1 - np.repeat(ranked.bounds[:-1], sizes)
-    on_hull = on_concave_hulls(accepted, labeled, starts)
-    return [
-        hull_of(ranked.score, at[part], accepted[part], labeled[part], on_hull[part])
-        for part in map(slice, starts, ends)
-    ]
+    return hulls_of(ranked.score, at, accepted, labeled, starts)
 
 
-def hull_of(
+def hulls_of(
     score_at: Callable[[Any], NDArray[Any]],
     at: NDArray[Any],
     accepted: NDArray[np.int64],
     labeled: NDArray[np.int64],
-    on_hull: NDArray[np.bool_],
-) -> OperatingPoints:
-    """Hull of one group from its candidates, the middle of its flat top left out."""
-    kept = np.flatnonzero(on_hull)
-    flat = int(np.searchsorted(labeled[kept], labeled[-1])) + 1
-    if flat < len(kept) - 1:
-        kept = np.append(kept[:flat], kept[-1])
-    return with_nobody(score_at(at[kept]), accepted[kept], labeled[kept])
+    starts: NDArray[np.intp],
+) -> list[OperatingPoints]:
+    """Hull of each group from its candidates, the middle of its flat top left out."""
+    kept = on_concave_hulls(accepted, labeled, starts).nonzero()[0]
+    score, accepted, labeled = score_at(at[kept]), accepted[kept], labeled[kept]
+    hulls = []
+    for start, stop in pairwise([*kept.searchsorted(starts), len(kept)]):
+        flat = start + int(labeled[start:stop].searchsorted(labeled[stop - 1])) + 1
+        part: Any = slice(start, stop)
+        if flat < stop - 1:
+            part = [*range(start, flat), stop - 1]
+        hulls.append(with_nobody(score[part], accepted[part], labeled[part]))
+    return hulls
 
 
 def joined_points(
