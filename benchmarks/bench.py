@@ -9,21 +9,28 @@ import csv
 import subprocess
 import warnings
 from functools import partial
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
+from estimator import HEADER as ESTIMATOR_HEADER
+from estimator import measure_estimator
 from report import write_report
 from rows import SCENARIOS, make_rows
-from timing import cpu_ratio, peak_memory
+from stages import FEW_ROWS, exactness, stage_seconds
+from timing import cpu_ratio, cpu_seconds, peak_memory
 
 import fairpul
+from fairpul.paper import plug_in, search
 
 HERE = Path(__file__).parent
 HEADER = ["name", "task", "scenario", "k", "n", "seconds", "sort", "ratio", "memory"]
+EXACT = ["task", "scenario", "k", "n", "excess", "gap"]
 CONSTRAINTS = ("equal_opportunity", "equalized_odds")
 PEERS = ("fairlearn", "error-parity", "aif360", "oxonfair")
 # A grid search at 1e7 rows takes fairlearn minutes a repeat.
 SLOW_PEERS = ("fairlearn",)
+ESTIMATOR_SIZES = (100_000, 1_000_000)
 
 
 def fit_tasks(score, labeled, group, frequency):
@@ -41,6 +48,7 @@ def other_tasks(score, labeled, group, frequency):
     yield "copy of the scores", score.copy
     yield "decide", partial(rule.decide, score, group)
     yield "acceptance_probability", partial(rule.acceptance_probability, score, group)
+    yield "the paper's annealing", partial(paper_search, score, group, frequency)
     yield (
         "float32 scores",
         partial(
@@ -95,6 +103,12 @@ def frontier_from_rows(score, labeled, group, frequency, constraint):
     )
 
 
+def paper_search(score, group, frequency):
+    """Anneal by the paper's schedule: 18,400 steps, whatever the number of rows."""
+    estimates = plug_in(score, group, max(frequency.values()))
+    search(estimates, "equalized_odds", np.random.RandomState(0))
+
+
 def measure(tasks, score, repeats, *labels):
     """Rows of the results, one per task."""
     for task, run in tasks:
@@ -116,6 +130,24 @@ def measure_all(sizes, repeats):
         yield from measure(
             other_tasks(*data), data[0], min(5, repeats), "continuous", 2, n
         )
+
+
+def measure_exactness(sizes):
+    """How exact the rules of every size and scenario are, read from the rows."""
+    for n, k, scenario in product(sizes, (2, 8, 64), SCENARIOS):
+        data = make_rows(scenario, n, k)
+        for task, run in list(fit_tasks(*data))[:2]:
+            yield [task, scenario, k, n, *exactness(run(), *data)]
+
+
+def measure_stages(sizes, repeats):
+    """Where the time of a fit of equalized odds goes, in multiples of a sort."""
+    for n, k in product([FEW_ROWS, *sizes], (2, 8)):
+        data = make_rows("continuous", n, k)
+        sort = np.median([cpu_seconds(partial(np.sort, data[0])) for _ in range(9)])
+        for stage, seconds in stage_seconds(data, "equalized_odds", repeats).items():
+            row = [f"stage: {stage}", "continuous", k, n, seconds, sort, seconds / sort]
+            yield ["fairpul", *row, np.nan]
 
 
 def measure_peers(environments, sizes, repeats, folder):
@@ -154,17 +186,27 @@ def main():
         sizes, repeats = [2_000], 1
         folder = docs = HERE.parent / "build" / "bench-smoke"
     folder.mkdir(parents=True, exist_ok=True)
-    results = folder / "bench.csv"
-    with results.open("w", newline="", encoding="utf-8") as file:
+    speeds = chain(measure_all(sizes, repeats), measure_stages(sizes, repeats))
+    if not arguments.smoke:
+        speeds = chain(speeds, measure_peers(arguments.environments, sizes, 5, folder))
+    write_rows(folder / "bench.csv", HEADER, speeds)
+    write_rows(folder / "exactness.csv", EXACT, measure_exactness(sizes))
+    by_estimator = measure_estimator(
+        sizes if arguments.smoke else ESTIMATOR_SIZES, min(5, repeats)
+    )
+    write_rows(folder / "estimator.csv", ESTIMATOR_HEADER, by_estimator)
+    write_report(folder, docs)
+    print(f"{folder} and {docs / 'benchmarks.md'} written")
+
+
+def write_rows(path, header, rows):
+    """Write rows to a CSV file as they come."""
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for row in measure_all(sizes, repeats):
+        writer.writerow(header)
+        for row in rows:
             writer.writerow(row)
             file.flush()
-        if not arguments.smoke:
-            writer.writerows(measure_peers(arguments.environments, sizes, 5, folder))
-    write_report(results, docs)
-    print(f"{results} and {docs / 'benchmarks.md'} written")
 
 
 if __name__ == "__main__":
