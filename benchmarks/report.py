@@ -92,8 +92,8 @@ is a pipeline with a scaler, as quick as a model gets.
 {added}
 
 What sharpening costs, and what reading a stratified subsample of 20,000 rows does to
-the label frequency: bias and standard deviation of estimate minus truth over both groups
-and {seeds} data sets, on cross-fitted scores of boosted trees.
+the label frequency: bias and standard deviation of estimate minus truth over both
+groups and {seeds} data sets, on cross-fitted scores of boosted trees.
 
 {sharpening}
 

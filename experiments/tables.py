@@ -11,7 +11,8 @@ import pandas as pd
 from experiments.plan import EXTRAS, Cell
 from experiments.rows import METRICS, RowFile
 
-PUBLISHED = Path(__file__).parent / "published.csv"
+#: The figures of the paper's tables, a row as printed there.
+PAPER = Path(__file__).parent / "paper_tables.csv"
 TABLES = ("methods", "in-vs-post", "label-rates", "base-models")
 CELL = ["dataset", "base_model", "labeling_rate"]
 COLUMNS = [
@@ -38,6 +39,20 @@ def read(rows: RowFile) -> pd.DataFrame:
     """Read result rows, numbers as numbers."""
     text = dict.fromkeys(["dataset", "base_model", "method", "fitted_on"], str)
     return pd.read_csv(rows.path, dtype=text).astype({"failure": "object"})
+
+
+def published() -> pd.DataFrame:
+    """Read the published figures, in long form with columns ``mean`` and ``sd``."""
+    printed = pd.read_csv(PAPER)
+    key = ["table", *CELL, "method"]
+    long = [
+        printed[key].assign(
+            metric=name, mean=printed[name], sd=printed[f"{name}_sd"], row=printed.index
+        )
+        for name in ("f1", "aod", "eod")
+    ]
+    rows = pd.concat(long).dropna(subset="mean").sort_values("row", kind="stable")
+    return rows.drop(columns="row").reset_index(drop=True)
 
 
 def of_tables(measured: pd.DataFrame, splits: int) -> pd.DataFrame:
@@ -125,14 +140,16 @@ def write(
     cells: Sequence[Cell] | None = None,
 ) -> None:
     """Write the long CSV and the tables as Markdown, of some cells or of all."""
-    kept, published = of_tables(measured, splits), pd.read_csv(PUBLISHED)
+    kept, figures = of_tables(measured, splits), published()
     if cells is not None:
         kept = _in_cells(kept, kept.method, cells)
-        published = _in_cells(published, published.method.replace(OURS), cells)
-    both = beside_published(summarize(kept), published)
+        figures = _in_cells(figures, figures.method.replace(OURS), cells)
+    both = beside_published(summarize(kept), figures)
     both.round(4).to_csv(results / f"{name}.csv", index=False)
     text = [f"# The paper's tables, {splits} splits", "", _LEGEND]
-    text += ["", "## How near the published figures", "", *_nearness(both)]
+    is_variant = both.method.str.endswith(")")
+    text += ["", "## How near the published figures", "", *_nearness(both[~is_variant])]
+    text += ["", "### Variants that explain them", "", *_nearness(both[is_variant])]
     for table in TABLES:
         for dataset, rows in both[both.table == table].groupby("dataset", sort=False):
             text += ["", f"## {table}, {dataset}", "", *_markdown(rows)]

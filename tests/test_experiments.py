@@ -157,7 +157,7 @@ def test_distances_in_published_standard_deviations(mean, published, sd, distanc
 
 
 def test_every_published_figure_has_a_cell_and_a_method():
-    published = pd.read_csv(tables.PUBLISHED)
+    published = tables.published()
     assert len(published) == 349
     planned = {
         (cell.dataset, cell.base, cell.rate, method)
@@ -184,7 +184,7 @@ def test_every_cell_runs_known_methods_and_the_rows_that_the_paper_lacks():
 
 
 def test_published_figures_come_first_with_ours_beside_them():
-    published = pd.read_csv(tables.PUBLISHED)
+    published = tables.published()
     measured = pd.DataFrame(
         [
             {
