@@ -63,7 +63,7 @@ def _split(cell: Cell, seed: int) -> Split:
         return synthetic_split(cell.rate, seed)
     if cell.extra_share is not None:
         return unlabeled_split(cell.extra_share, cell.rate, seed)
-    return real_split(cell.dataset, cell.rate, seed, unit_scale=cell.base == "SVM")
+    return real_split(cell.dataset, cell.rate, seed, bounded=cell.base == "SVM")
 
 
 def _key(cell: Cell, method: str, seed: int) -> tuple[str, ...]:
