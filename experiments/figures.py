@@ -55,15 +55,16 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
             shades = [str(round(0.75 * (1 - rate), 2)) for rate in means.index]
             # Our two markers are open, so that they stand out from the paper's rivals.
             is_open = method.startswith(("FairPUL", "Direct"))
+            is_oracle = method == "Oracle"  # large, so that others do not hide it
             axes.scatter(
                 means[metric],
                 means.error,
-                s=70,
+                s=200 if is_oracle else 70,
                 marker=_MARKERS[method],
                 facecolors="white" if is_open else shades,
-                edgecolors=shades,
+                edgecolors="white" if is_oracle else shades,
                 linewidths=1.6 if is_open else 0.5,
-                zorder=3 if is_open else 2,
+                zorder=4 if is_oracle else 3 if is_open else 2,
             )
             axes.scatter(
                 [],
@@ -91,31 +92,38 @@ def draw_synthetic(rows: pd.DataFrame) -> Figure:
 
 def draw_unlabeled(rows: pd.DataFrame) -> Figure:
     """F1, AOD, EOD and error with more unlabeled rows."""
-    figure, panels = _panels(4, (14, 3.6))
+    figure, panels = _panels(4, (14, 4))
     titles = {"f1": "F1", "aod": "AOD", "eod": "EOD", "error": "error rate"}
+    # Filled or open, and a little apart, so that bars do not hide each other.
     styles = {
-        "FairPUL-EOP": ("-", "o"),
-        "Direct EOP": ("--", "s"),
-        "Everyone positive": (":", None),
+        "FairPUL-EOP": ("-", "o", "black", -0.5),
+        "Direct EOP": ("--", "s", "white", 0.5),
+        "Everyone positive": (":", None, None, 0.0),
     }
     for axes, (metric, title) in zip(panels, titles.items(), strict=True):
-        for method, (line, marker) in styles.items():
+        for method, (line, marker, fill, aside) in styles.items():
             of_share = rows[rows.method == method].groupby("extra_share")[metric]
             mean = of_share.mean()
             half = 1.96 * of_share.std() / np.sqrt(of_share.count())
             axes.errorbar(
-                100 * mean.index,
+                100 * mean.index + aside,
                 mean,
                 half if marker else None,
                 linestyle=line,
                 marker=marker,
+                markerfacecolor=fill,
                 color="black",
                 capsize=3,
                 label=method if marker else "everyone positive (constant)",
             )
         axes.set_xlabel("share of the pool added as unlabeled (%)")
         axes.set_ylabel(title)
-    panels[0].legend(frameon=False, fontsize=8)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+    )
     figure.suptitle("COMPAS, Lin.LR: extra unlabeled rows, number of labels fixed")
     return figure
 
