@@ -98,7 +98,8 @@ def test_scores_by_hand():
 )
 def test_trivial_decisions_never_look_good(accepted):
     assert value_of(pu_tpr_gap_scorer, accepted) == -1
-    assert value_of(worst_group_recall_scorer(0.1), accepted) < 0.13
+    for capacity in (0.1, 0.9, 1.0):
+        assert value_of(worst_group_recall_scorer(capacity), accepted) == 0
     assert value_of(pu_cost_scorer(class_prior=0.4), accepted) < 0.03
 
 
@@ -316,6 +317,18 @@ def test_no_candidate_within_the_limit_is_told():
     found = results([[0.31, 0.20], [0.31, 0.20]], [0.9, 0.5])
     with pytest.warns(UserWarning, match="No candidate has a gap within 0.05"):
         assert best_within("gap", 0.05)(found) == 1
+
+
+def test_a_candidate_that_fails_to_recognize_positives_in_a_fold_is_none():
+    # The bound of the first gap, mean .367, is -.56: one bad fold widens it that far.
+    found = results([[0.05, 0.2], [1.0, 0.2], [0.05, 0.2]], [0.9, 0.5])
+    assert best_within("gap", 0.3)(found) == 1
+    assert best_within("gap", 1.0)(found) == 0  # no limit at all
+
+
+def test_an_unknown_gap_is_named_among_the_scorers():
+    with pytest.raises(ValueError, match=r"named 'parity'.*'gap', 'cost'"):
+        best_within("parity", 0.3)(results([[0.1], [0.1]], [0.9]))
 
 
 def test_several_other_scores_must_be_told_apart():

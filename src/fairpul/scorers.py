@@ -103,9 +103,10 @@ class WorstGroupRecallScorer(_PUScorer):
     Notes
     -----
     A decision that accepts more than the capacity is thinned by chance:
-    :math:`\min_s T_s \cdot \min(1, capacity / Q)`. Accepting everybody thus scores the
-    capacity, which is chance, and accepting nobody 0. An estimator without a rule is
-    cut at the capacity, the highest scores first. nan where a group has no labeled row.
+    :math:`\min_s T_s \cdot \min(1, capacity / Q)`. One that does not recognize
+    positives, such as accepting everybody, nobody, or rows by chance, scores 0. An
+    estimator without a rule is cut at the capacity, the highest scores first. nan where
+    a group has no labeled row.
     """
 
     def __init__(self, capacity: float) -> None:
@@ -133,7 +134,9 @@ class WorstGroupRecallScorer(_PUScorer):
         accepted = sum(float(group.weight @ group.acceptance) for group in of.values())
         # Unlike the built-in, this minimum is nan where some group has no labels.
         tpr = float(np.min([group.tpr for group in of.values()]))
-        return tpr * min(1.0, self.capacity * mass / accepted) if accepted else 0.0
+        if not (math.isnan(tpr) or recognizes_positives(tuple(of.values()))):
+            return 0.0
+        return tpr * min(1.0, self.capacity * mass / accepted)
 
 
 def worst_group_recall_scorer(capacity: float) -> WorstGroupRecallScorer:
@@ -257,7 +260,8 @@ def best_within(
         Name of the gap in the ``scoring`` dict.
     limit : float
         Largest gap allowed: compared with the lower 95% confidence bound of the mean
-        gap over the folds.
+        gap over the folds. Under 1, a candidate with a gap of 1 in some fold, as
+        ``pu_tpr_gap_scorer`` gives to decisions that recognize no positives, is none.
     score : str, optional
         Name of the score to maximize; needed only if there are several others.
 
@@ -276,13 +280,16 @@ def best_within(
     """
 
     def choose(results: Mapping[str, Any]) -> int:
-        name = score or _only_other(results, gap)
-        low = _lower_bounds(results, gap)
+        gaps = _gaps_by_fold(results, gap)
+        name = _only_other(results, gap) if score is None else score
+        low = _lower_bounds(gaps)
         value = np.asarray(results[f"mean_test_{name}"], dtype=np.float64)
         allowed = (low <= limit) & ~np.isnan(value)
+        if limit < 1:  # one such fold would otherwise widen the bound to let it pass
+            allowed &= (gaps < 1).all(axis=0)
         if allowed.any():
             return int(np.argmax(np.where(allowed, value, -np.inf)))
-        mean = -np.asarray(results[f"mean_test_{gap}"], dtype=np.float64)
+        mean = gaps.mean(axis=0)
         if np.isnan(mean).all():
             raise ValueError(f"No candidate has a {gap!r}: all are nan.")
         warnings.warn(
@@ -352,11 +359,7 @@ def _group(estimator: Any, X: Any, sensitive_features: Any) -> Any:
 
 
 def _only_other(results: Mapping[str, Any], gap: str) -> str:
-    names = [
-        name.removeprefix("mean_test_")
-        for name in results
-        if name.startswith("mean_test_") and name != f"mean_test_{gap}"
-    ]
+    names = [name for name in _scorers_of(results) if name != gap]
     if len(names) != 1:
         raise ValueError(
             f"Say by score= which of {names!r} to maximize within the limit on {gap!r}."
@@ -364,18 +367,29 @@ def _only_other(results: Mapping[str, Any], gap: str) -> str:
     return names[0]
 
 
-def _lower_bounds(results: Mapping[str, Any], gap: str) -> NDArray[np.float64]:
+def _scorers_of(results: Mapping[str, Any]) -> list[str]:
+    head = "mean_test_"
+    return [name.removeprefix(head) for name in results if name.startswith(head)]
+
+
+def _gaps_by_fold(results: Mapping[str, Any], gap: str) -> NDArray[np.float64]:
+    """Gap of each candidate in each fold, of shape (n_folds, n_candidates)."""
+    names = _scorers_of(results)
+    if gap not in names:
+        raise ValueError(f"No scorer is named {gap!r}; the search has {names!r}.")
+    folds = [
+        results[name]
+        for name in results
+        if name.startswith("split") and name.endswith(f"_test_{gap}")
+    ]
+    return -np.array(folds or [results[f"mean_test_{gap}"]], dtype=np.float64)
+
+
+def _lower_bounds(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Lower 95% confidence bound of the mean gap of each candidate over the folds."""
-    folds = -np.array(
-        [
-            results[name]
-            for name in results
-            if name.startswith("split") and name.endswith(f"_test_{gap}")
-        ],
-        dtype=np.float64,
-    )
-    if len(folds) < 2:
-        return -np.asarray(results[f"mean_test_{gap}"], dtype=np.float64)
-    error = folds.std(axis=0, ddof=1) / math.sqrt(len(folds))
-    critical = stdtrit(len(folds) - 1, 0.95)
-    return np.asarray(folds.mean(axis=0) - critical * error)
+    mean: NDArray[np.float64] = gaps.mean(axis=0)
+    if len(gaps) < 2:
+        return mean
+    error = gaps.std(axis=0, ddof=1) / math.sqrt(len(gaps))
+    critical = stdtrit(len(gaps) - 1, 0.95)
+    return np.asarray(mean - critical * error)
