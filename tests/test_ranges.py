@@ -50,6 +50,15 @@ def test_without_any_knowledge_the_fpr_may_be_zero():
     assert found.high == pytest.approx(rates(1.0, 1.0, 1.0)["f"]["fpr"].high, abs=0.02)
 
 
+def test_an_estimate_never_lies_outside_its_own_interval():
+    # At c = .35 the FPR of women is (.3 - .457 * .75)/.543 = -.079, their PPV 1.14.
+    found = rates(0.35, 0.3, 1.0)["f"]
+    assert found["fpr"].estimate < 0
+    assert found["ppv"].estimate > 1
+    for rate in found.values():
+        assert rate.low <= rate.estimate <= rate.high
+
+
 def test_a_point_has_no_range():
     assert (
         rates(0.5, 0.5, 0.5).to_dict() == rates(0.5, 0.5, 0.5, ranges=False).to_dict()

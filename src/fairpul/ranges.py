@@ -15,6 +15,7 @@ from fairpul.measures import (
     PRIOR_METHOD,
     RATES,
     Measured,
+    bounded,
     false_positive_rate,
     is_prior,
     ppv,
@@ -145,11 +146,10 @@ def _over(point: Measured, ends: Sequence[Measured], reason: str) -> Measured:
     if any(math.isnan(value.estimate) for value in estimates):
         return point
     inside = [min(1.0, max(0.0, value.estimate)) for value in estimates]
+    value, tier = point.estimate.estimate, point.estimate.tier
     low = min(value.low for value in estimates)
     high = max(value.high for value in estimates)
-    estimate = replace(
-        point.estimate, low=max(0.0, low), high=min(1.0, high), reason=reason
-    )
+    estimate = bounded(value, low, high, tier, reason)
     return replace(point, estimate=estimate, span=(min(inside), max(inside)))
 
 
