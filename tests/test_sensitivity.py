@@ -64,6 +64,24 @@ def test_odds_ratio_agrees_with_scipy():
     assert np.log(found[2] / found[0]) == pytest.approx(half, rel=1e-6)
 
 
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_extremes_of_many_equal_groups_need_no_labeling_bias(k):
+    """Gamma* is 1 in .95 of samples from groups of one TPR, however many there are."""
+    rng, runs, false = np.random.default_rng(0), 2000, 0
+    for tprs in rng.binomial(200, 0.7, (runs, k)) / 200:
+        _, low, _ = odds_ratio(tprs.max(), tprs.min(), 200, 200, n_groups=k)
+        false += low > 1
+    # Five standard errors of .005 about .05; the interval of one pair gives .20 at 4.
+    assert 0.025 < false / runs < 0.075
+
+
+def test_few_clusters_widen_the_odds_ratio_as_t_does():
+    _, low, _ = odds_ratio(0.75, 0.5, 160, 160)
+    _, wider, _ = odds_ratio(0.75, 0.5, 160, 160, df=14)
+    ratio = np.log(3 / wider) / np.log(3 / low)
+    assert ratio == pytest.approx(stats.t.ppf(0.975, 14) / stats.norm.ppf(0.975))
+
+
 def test_odds_ratio_of_a_group_without_misses_is_finite():
     estimate, low, high = odds_ratio(1.0, 0.5, 50, 50)
     assert 1 < low < estimate < high < np.inf

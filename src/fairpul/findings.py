@@ -48,6 +48,19 @@ def group_names(keys: Sequence[Hashable]) -> dict[Hashable, str]:
     return names
 
 
+def readable_names(keys: Sequence[Hashable]) -> dict[Hashable, str]:
+    """Text of each group for a reader: as Python writes it where texts are alike.
+
+    Examples
+    --------
+    >>> readable_names(["f", "m"]), readable_names([1, "1"])
+    ({'f': 'f', 'm': 'm'}, {1: '1', '1': "'1'"})
+    """
+    names = {key: group_name(key) for key in keys}
+    alike = len(set(names.values())) < len(keys)
+    return {key: repr(key) if alike else name for key, name in names.items()}
+
+
 def extremes(rates: Rates, name: str) -> tuple[Hashable, Hashable] | None:
     """Find the groups with the highest and the lowest rate, if there is a gap."""
     if len(rates) < 2 or math.isnan(rates.gaps[name].estimate):
@@ -82,8 +95,16 @@ def _labeling_bias(
 ) -> tuple[Estimate, Estimate]:
     """Break-even labeling bias where one group departs, and where both do."""
     best, worst = (of[key] for key in pair)
-    sizes = _independent(best), _independent(worst)
-    found = odds_ratio(best.tpr, worst.tpr, *sizes, level)
+    (best_size, best_df), (worst_size, worst_df) = map(_independent, (best, worst))
+    found = odds_ratio(
+        best.tpr,
+        worst.tpr,
+        best_size,
+        worst_size,
+        level,
+        n_groups=len(of),
+        df=min(best_df, worst_df),
+    )
     value, low, high = (max(1.0, end) for end in found)
     names = " over ".join(repr(group_name(key)) for key in pair)
     one = (
@@ -95,12 +116,12 @@ def _labeling_bias(
     return Estimate(value, low, high, "c-free", one), Estimate(*roots, "c-free", two)
 
 
-def _independent(group: Tally) -> float:
-    """How many independent labeled rows the TPR of a group is worth."""
+def _independent(group: Tally) -> tuple[float, float]:
+    """How many independent labeled rows the TPR is worth, and degrees of freedom."""
     influence = np.array([0.0, -group.tpr, 0.0, 1.0]) / group.m
     spread = group.spread(influence, group.m_effective)
     variance = group.tpr * (1 - group.tpr)
-    return size_of_mean(group, variance, group.m_effective, spread)
+    return size_of_mean(group, variance, group.m_effective, spread), spread.df
 
 
 def _hidden_gap(rates: Rates, bias: float, level: float) -> Estimate:
@@ -123,17 +144,12 @@ def _hidden_gap(rates: Rates, bias: float, level: float) -> Estimate:
 def _false_labels(rates: Rates, pair: tuple[Hashable, Hashable]) -> dict[str, Estimate]:
     high, low = (rates[key]["tpr"].estimate for key in pair)
     gap, fpr = rates.gaps["tpr"], rates[pair[1]]["fpr"]
-    any_acceptance = [
-        false_label_break_even(high, high - g) for g in (gap.estimate, gap.low)
-    ]
+    # No gap is wider than its higher rate.
+    tops = [(max(high, g), g) for g in (gap.estimate, gap.low, gap.high)]
+    value, least, most = (false_label_break_even(top, top - g) for top, g in tops)
+    reason = "share of false labels in one group, however often they are accepted"
     found = {
-        "least": Estimate(
-            any_acceptance[0],
-            min(any_acceptance),
-            math.nan,
-            "c-free",
-            "share of false labels in one group, however often they are accepted",
-        )
+        "least": Estimate(value, min(value, least), max(value, most), "c-free", reason)
     }
     if math.isnan(fpr.estimate):
         return found | {"at_fpr": Estimate.undefined(fpr.tier, fpr.reason or "")}

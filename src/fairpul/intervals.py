@@ -166,6 +166,25 @@ def difference_se(
     return np.sqrt(np.maximum(variance, 0.0))
 
 
+def pairs_critical_value(k: int, level: float = 0.95, df: float = math.inf) -> float:
+    r"""Half-width, in standard errors, that holds for all pairs of k rates at once.
+
+    Notes
+    -----
+    :math:`q_{k, df} / \sqrt 2`, q the quantile of the studentized range.
+
+    Examples
+    --------
+    >>> round(pairs_critical_value(2), 3), round(pairs_critical_value(6), 3)
+    (1.96, 2.85)
+    """
+    if k <= 2:  # the same number as below, without an integral
+        return critical_value(level, df)
+    if math.isinf(df):
+        return range_quantile(np.ones(k), level) / math.sqrt(2)
+    return float(studentized_range.ppf(level, k, df)) / math.sqrt(2)
+
+
 def tukey_kramer(
     se: ArrayLike,
     level: float = 0.95,
@@ -185,12 +204,7 @@ def tukey_kramer(
     np.float64(0.98)
     """
     scale = np.asarray(se, dtype=np.float64)
-    if len(scale) < 2:
-        return np.zeros((len(scale), len(scale)))
-    if len(scale) == 2:  # the same number as below, without a slow double integral
-        critical = critical_value(level, df)
-    else:
-        critical = float(studentized_range.ppf(level, len(scale), df)) / math.sqrt(2)
+    critical = pairs_critical_value(len(scale), level, df)
     return critical * difference_se(scale, correlation)
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairpul.intervals import critical_value
+from fairpul.intervals import pairs_critical_value
 
 
 def odds_ratio(
@@ -19,6 +19,9 @@ def odds_ratio(
     m_higher: float,
     m_lower: float,
     level: float = 0.95,
+    *,
+    n_groups: int = 2,
+    df: float = math.inf,
 ) -> tuple[float, float, float]:
     r"""Ratio of the odds of two TPRs, and its interval.
 
@@ -30,6 +33,11 @@ def odds_ratio(
         Effective numbers of labeled rows that they are shares of.
     level : float
         Confidence level.
+    n_groups : int
+        Number of groups that the two were picked from: the interval holds for all of
+        their pairs at once, hence also for the extremes.
+    df : float
+        Degrees of freedom of t in place of the normal quantile, for clusters.
 
     Returns
     -------
@@ -57,7 +65,7 @@ def odds_ratio(
     if cells.min() <= 0:
         cells = cells + 0.5
     estimate = cells[0] * cells[3] / (cells[1] * cells[2])
-    factor = math.exp(critical_value(level) * log_error)
+    factor = math.exp(pairs_critical_value(n_groups, level, df) * log_error)
     return float(estimate), float(estimate / factor), float(estimate * factor)
 
 
