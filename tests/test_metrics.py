@@ -257,6 +257,36 @@ def test_weight_two_is_the_row_twice(seed, c):
         assert weighted == pytest.approx(repeated, abs=1e-12)
 
 
+def test_an_interval_of_the_prior_is_shown_over_its_whole():
+    _, y_pu, y_pred, group, _ = pu_sample(0.5)
+    arguments = {"sensitive_features": group}
+    uncertain = {0: (0.5, 0.45, 0.6), 1: 0.5}
+    found = metrics.pu_group_rates(y_pu, y_pred, class_prior=uncertain, **arguments)
+    ends = [
+        metrics.pu_group_rates(y_pu, y_pred, class_prior=prior, **arguments)
+        for prior in (0.45, 0.5, 0.6)
+    ]
+    fprs = [end[0]["fpr"] for end in ends]
+    assert found[0]["fpr"].estimate == ends[1][0]["fpr"].estimate
+    assert found[0]["fpr"].low <= max(0, min(fpr.low for fpr in fprs)) + 1e-12
+    assert found[0]["fpr"].high >= max(fpr.high for fpr in fprs)
+    assert found[0]["fpr"].tier == "prior"
+    assert found[1]["fpr"] == ends[1][1]["fpr"]
+
+
+def test_an_estimated_label_frequency_is_shown_over_all_that_is_possible():
+    _, y_pu, y_pred, group, _ = pu_sample(0.5)
+    estimated = LabelFrequency(0.5, 0.4, 1.0, "peak_rate")
+    found = metrics.pu_group_rates(
+        y_pu,
+        y_pred,
+        sensitive_features=group,
+        label_frequency={0: estimated, 1: 0.5},
+    )
+    assert found[0]["fpr"].reason.startswith("over label frequencies from 0.4 to 1")
+    assert found[1]["fpr"].reason.startswith("conditional on a label frequency of 0.5")
+
+
 # Refusals
 
 
@@ -278,6 +308,7 @@ def test_an_fpr_gap_without_a_prior_is_refused(gap):
         ({"label_frequency": 0.1}, "must exceed its labeled share"),
         ({"class_prior": 1.0}, "below 1 and at least its labeled share"),
         ({"class_prior": 0.1}, "below 1 and at least its labeled share"),
+        ({"class_prior": (0.6, 0.7, 0.8)}, r"\(point, low, high\) in order"),
     ],
 )
 def test_impossible_label_frequencies_are_refused(arguments, text):
@@ -288,7 +319,7 @@ def test_impossible_label_frequencies_are_refused(arguments, text):
 
 @pytest.mark.parametrize("decision", [[0, 2], [0.5, 1.5], [-1, 0], [0.5, math.nan]])
 def test_decisions_outside_the_unit_interval_are_refused(decision):
-    with pytest.raises(ValueError, match="y_pred must be decisions"):
+    with pytest.raises(ValueError, match=r"y_pred (must be 1|is missing in 1 rows)"):
         metrics.pu_tpr_gap([1, 0], decision, sensitive_features=["a", "a"])
 
 

@@ -164,16 +164,64 @@ def check_cluster(cluster: Any, n_rows: int) -> NDArray[np.intp] | None:
     """Integer codes of the clusters of rows that belong together, or None."""
     if cluster is None:
         return None
-    column = column_or_1d(cluster)
-    _check_length("cluster", len(column), n_rows)
-    if column.dtype.kind in "fO":
-        n_missing = sum(value is None or value != value for value in column.tolist())
-        if n_missing:
-            raise ValueError(
-                f"The cluster is missing in {n_missing} rows. Drop these rows or give "
-                "each of them a cluster of its own."
-            )
+    return _coded(cluster, n_rows, "cluster", "each of them a cluster of its own")
+
+
+def check_source(source: Any, n_rows: int) -> NDArray[np.intp]:
+    """Integer codes of where the label of each row comes from."""
+    return _coded(source, n_rows, "source", "them a source, such as 'unknown'")
+
+
+def _coded(values: Any, n_rows: int, name: str, remedy: str) -> NDArray[np.intp]:
+    column = column_or_1d(values)
+    _check_length(name, len(column), n_rows)
+    n_missing = _n_missing(column)
+    if n_missing:
+        raise ValueError(
+            f"The {name} is missing in {n_missing} rows. Drop these rows or give "
+            f"{remedy}."
+        )
     return np.unique(column, return_inverse=True)[1].astype(np.intp, copy=False)
+
+
+def check_decision(decision: Any, name: str = "decision") -> NDArray[Any]:
+    """Decisions (1 and 0 or -1, or bool) or probabilities as such probabilities."""
+    column: NDArray[Any] = column_or_1d(decision)
+    if column.dtype == bool:
+        return column
+    n_missing = _n_missing(column)
+    if n_missing:
+        raise ValueError(
+            f"{name} is missing in {n_missing} rows. Drop rows without a decision."
+        )
+    if column.dtype.kind == "O":  # nullable columns come as Python objects
+        column = _as_float(column, f"values of {name}")
+    if column.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers or bool, got {column.dtype}.")
+    if np.isin(column, (-1, 1)).all():
+        return np.asarray(column == 1)
+    if not ((column >= 0) & (column <= 1)).all():
+        raise ValueError(
+            f"{name} must be 1 for accepted and 0 or -1 for not, or an acceptance "
+            f"probability in [0, 1]; got values from {column.min():.4g} to "
+            f"{column.max():.4g}."
+        )
+    return column
+
+
+def _n_missing(column: NDArray[Any]) -> int:
+    if column.dtype.kind == "f":
+        return int(np.count_nonzero(np.isnan(column)))
+    if column.dtype.kind == "O":
+        return sum(map(_is_missing, column.tolist()))
+    return 0
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # the NA of pandas is neither true nor false
+        return True
 
 
 def _check_length(name: str, length: int, n_rows: int) -> None:

@@ -9,11 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from fairpul._files import write_text
+from fairpul._validation import check_decision
 from fairpul.cautions import cautions, cautions_of_counts
 from fairpul.checks import run_checks
 from fairpul.comparison import Comparison, compare_evidence
@@ -25,7 +25,6 @@ from fairpul.evidence import (
     by_decision,
     by_rule,
     by_threshold,
-    check_decision,
 )
 from fairpul.findings import group_names, sensitivity_of
 from fairpul.group_counts import GroupCounts
@@ -327,7 +326,7 @@ def _rows(
             "GroupCounts first."
         )
     if score is None:
-        score = check_decision(np.asarray(decision))
+        score = check_decision(decision)
     check_consistent_length(labeled, score)
     return GroupScores(
         score, labeled, group, sample_weight=sample_weight, cluster=cluster
@@ -349,20 +348,20 @@ def _evidence(
         "rule": rule,
     }
     given = [name for name, value in criteria.items() if value is not None]
-    if not given:
-        raise ValueError(
-            "A score has rates only at a cut. Give threshold=, capacity= (the top "
-            "share by score) or rule=, or the decisions themselves."
-        )
     if len(given) > 1:
         raise ValueError(f"Give one of {list(criteria)!r}, got {given!r}.")
     if decision is not None:
         return by_decision(rows, decision)
     if threshold is not None:
         return by_threshold(rows, threshold)
+    if capacity is not None:
+        return by_capacity(rows, capacity)
     if rule is not None:
         return by_rule(rows, rule)
-    return by_capacity(rows, float(capacity or 0))
+    raise ValueError(
+        "A score has rates only at a cut. Give threshold=, capacity= (the top share by "
+        "score) or rule=, or the decisions themselves."
+    )
 
 
 def _tuned_on(rule: DecisionRule, rows: Rows, tallies: tuple[Tally, ...]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
 
+from fairpul._validation import check_source
 from fairpul.binning import middle
 from fairpul.diagnostics import (
     Calibration,
@@ -120,11 +120,7 @@ def _sources(scores: Rows, source: Any, X: Any, *, has_score: bool) -> ByGroup:
         return {}
     if isinstance(scores, GroupCounts):
         raise ValueError("source= needs the rows, got a table of counts.")
-    column = column_or_1d(source)
-    if len(column) != len(scores):
-        raise ValueError(
-            f"source has {len(column)} rows where {len(scores)} were expected."
-        )
+    column = check_source(source, len(scores))
     if X is None and not has_score:
         raise ValueError("source= compares features or scores: give X= or score=.")
     table = _features(scores, X)

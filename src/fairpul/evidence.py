@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 
 from fairpul._groups import typed
+from fairpul._validation import check_decision
 from fairpul.binning import bin_of
 from fairpul.cuts import Cuts, acceptance
 from fairpul.fixed_point import WEIGHT_UNIT
@@ -72,28 +72,12 @@ def _squares_of(counts: GroupCounts, number: int) -> NDArray[np.float64] | None:
 
 def by_decision(scores: Rows, decision: ArrayLike) -> Evidence:
     """Accept as a column of the caller says: decisions or acceptance probabilities."""
-    column: NDArray[Any] = column_or_1d(decision)
+    column = check_decision(decision)
     if len(column) != _n_units(scores):
         raise ValueError(
             f"decision has {len(column)} rows where {_n_units(scores)} were expected."
         )
-    return Evidence(scores, check_decision(column))
-
-
-def check_decision(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Read decisions (1 and 0 or -1, or bool) or probabilities as probabilities."""
-    if column.dtype.kind not in "biuf":
-        raise ValueError(f"decision must be numbers or bool, got {column.dtype}.")
-    value = column.astype(np.float64)
-    if np.isin(value, (-1.0, 1.0)).all():
-        return np.asarray((value == 1).astype(np.float64))
-    if not ((value >= 0) & (value <= 1)).all():
-        raise ValueError(
-            "decision must be 1 for accepted and 0 or -1 for not, or an acceptance "
-            f"probability in [0, 1]; got values from {value.min()!r} to "
-            f"{value.max()!r}. Drop rows without a decision."
-        )
-    return value
+    return Evidence(scores, column.astype(np.float64))
 
 
 def by_threshold(scores: Rows, threshold: float) -> Evidence:

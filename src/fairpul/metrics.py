@@ -6,7 +6,6 @@ labeled; one implementation serves both.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -16,8 +15,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from fairpul import rates
 from fairpul._groups import encode_groups
-from fairpul._validation import check_labels, check_weight
+from fairpul._validation import check_decision, check_labels, check_weight
 from fairpul.label_frequency import LabelFrequency
+from fairpul.measures import PRIOR_METHOD
 from fairpul.rates import Rates
 from fairpul.scorers import (
     best_within,
@@ -248,7 +248,9 @@ def pu_group_rates(
     label_frequency : float, or dict by group, optional
         P(labeled | positive), as a number or a ``LabelFrequency``.
     class_prior : float, or dict by group, optional
-        P(positive), in place of the label frequency.
+        P(positive), in place of the label frequency; also as (point, low, high). FPR,
+        PPV and prevalence are shown over the whole of such an interval, and over that
+        from ``low`` to ``high`` of a ``LabelFrequency``.
     sample_weight : array-like of shape (n_samples,), optional
         Sampling weights; a row of weight 2 counts as two rows in every rate, and
         intervals use effective sizes.
@@ -277,7 +279,7 @@ def pu_group_rates(
     labeled, _ = check_labels(y_pu)
     tallies, keys = _tallies(labeled, y_pred, sensitive_features, sample_weight)
     given = _given(label_frequency, class_prior, tallies, keys)
-    return rates.group_rates(tallies, keys, given, tuned=False)
+    return rates.group_rates(tallies, keys, given, tuned=False, ranges=True)
 
 
 def pu_tpr_gap(
@@ -458,7 +460,7 @@ def _tallies(
     sensitive_features: Any,
     sample_weight: ArrayLike | None,
 ) -> tuple[tuple[Tally, ...], tuple[Hashable, ...]]:
-    accepted = _accepted(y_pred)
+    accepted = check_decision(y_pred, "y_pred")
     check_consistent_length(labeled, accepted)
     codes, keys = encode_groups(sensitive_features, len(labeled))
     weight = check_weight(sample_weight, len(labeled))
@@ -475,24 +477,6 @@ def _positive(y_true: ArrayLike) -> NDArray[np.bool_]:
             f"got the values {values.tolist()!r}."
         )
     return np.asarray(column == 1)
-
-
-def _accepted(y_pred: ArrayLike) -> NDArray[Any]:
-    """Return the acceptance probability of each row, from either coding."""
-    column: NDArray[Any] = column_or_1d(y_pred)
-    if column.dtype == bool:
-        return column
-    if column.dtype.kind not in "iuf":
-        raise ValueError(f"y_pred must be numbers or bool, got {column.dtype}.")
-    if np.isin(column, (-1, 1)).all():
-        return np.asarray(column == 1)
-    if not ((column >= 0) & (column <= 1)).all():
-        raise ValueError(
-            "y_pred must be decisions (1 for accepted, 0 or -1) or acceptance "
-            f"probabilities in [0, 1], got values from {column.min()!r} to "
-            f"{column.max()!r}."
-        )
-    return column
 
 
 def _require_prior(label_frequency: Any, class_prior: Any, name: str) -> None:
@@ -547,10 +531,14 @@ def _known(value: Any, key: Hashable) -> LabelFrequency:
 
 
 def _from_prior(value: Any, group: Tally, key: Hashable) -> LabelFrequency:
-    if not group.labeled_share <= value < 1:
+    point, low, high = value if isinstance(value, tuple | list) else (value,) * 3
+    share = group.labeled_share
+    if not (share <= point < 1 and 0 < low <= point <= high < 1):
         raise ValueError(
             f"The class prior of group {key!r} must be below 1 and at least its "
-            f"labeled share {group.labeled_share:.4g}, got {value!r}."
+            f"labeled share {share:.4g}, as a number or as (point, low, high) in "
+            f"order, got {value!r}."
         )
-    c = group.labeled_share / value if value else math.nan
-    return LabelFrequency(c, c, c, "class_prior")
+    return LabelFrequency(
+        share / point, share / high, min(1.0, share / low), PRIOR_METHOD
+    )
