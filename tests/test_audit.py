@@ -2,6 +2,7 @@ import json
 import math
 import pickle
 import warnings
+from html import unescape
 
 import numpy as np
 import pytest
@@ -145,9 +146,14 @@ def test_decisions_of_any_coding_read_the_same():
     accepted = DATA.score >= 0.2
     found = [
         audit(labeled=DATA.labeled, group=DATA.group, decision=decision).to_dict()
-        for decision in (accepted, accepted.astype(int), np.where(accepted, 1, -1))
+        for decision in (
+            accepted,
+            accepted.astype(int),
+            np.where(accepted, 1, -1),
+            accepted.astype(object),  # what nullable columns come as
+        )
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
     assert "calibration" not in found[0]["checks"]
 
 
@@ -250,7 +256,10 @@ def test_the_sign_of_the_fpr_gap_may_be_open():
         (np.ones(8000), "accepts everybody in groups 'f', 'm'"),
         (np.zeros(8000), "accepts nobody in groups 'f', 'm'"),
         ((DATA.group == "m").astype(int), "accepts nobody in group 'f'"),
-        (np.arange(8000) % 2, "does not recognize positives"),
+        (
+            np.arange(8000) % 2,
+            "nothing here says that the decision recognizes",
+        ),
     ],
 )
 def test_trivial_decisions_are_called_so(decision, text):
@@ -316,17 +325,25 @@ def test_sensitivity_of_the_tpr_gap_by_hand():
             for share in (120, 80)
         ]
     )
-    found = audit(
+    report = audit(
         labeled=labeled,
         group=np.repeat(["f", "m"], 1000),
         decision=accepted,
-    ).sensitivity
+    )
+    found = report.sensitivity
     assert found["labeling_bias"].estimate == pytest.approx(3)
     assert found["labeling_bias_both"].estimate == pytest.approx(math.sqrt(3))
     assert found["hidden_gap"]["1.25"].low > 0
     # At a bias of 2 > sqrt(3) in both groups, nothing is left.
     assert found["hidden_gap"]["2"].low == 0
-    assert found["false_labels"]["least"].estimate == pytest.approx(1 / 3)
+    least = found["false_labels"]["least"]
+    assert least.estimate == pytest.approx(1 / 3)
+    # At the ends of the gap's interval: a gap g is g/.75 or g/(.25 + g), if smaller.
+    gap = report.gaps["tpr"]
+    assert least.low == pytest.approx(min(gap.low / 0.75, gap.low / (0.25 + gap.low)))
+    assert least.high == pytest.approx(
+        min(gap.high / 0.75, gap.high / (0.25 + gap.high))
+    )
 
 
 def test_a_fragile_gap_is_called_so():
@@ -400,6 +417,12 @@ def test_groups_that_read_alike_are_refused_as_text():
     assert set(found.rates) == {1, "1"}
     with pytest.raises(ValueError, match="read alike"):
         found.to_dict()
+    for text in (repr(found), found.to_markdown(), found._repr_html_()):
+        assert "'1'" in text.replace("&#x27;", "'")
+    change = found.compare(found)
+    assert "\n'1'  " in repr(change)
+    with pytest.raises(ValueError, match="read alike"):
+        change.to_dict()
 
 
 def test_intersections_are_named_by_their_parts():
@@ -414,6 +437,7 @@ def test_one_group_has_no_gap_and_no_sensitivity():
     assert found.sensitivity == {}
     assert not any("gap" in text for text in found.warnings)
     assert "## Sensitivity" not in found.to_markdown()
+    assert "gap" not in repr(found)
 
 
 def test_markdown_and_html_hold_every_rate_and_warning():
@@ -422,6 +446,12 @@ def test_markdown_and_html_hold_every_rate_and_warning():
     for form in (markdown, html, text):
         assert f"{found.rates['m']['tpr'].estimate:.3f}" in form
         assert f"{found.gaps['tpr'].high:.3f}" in form
+    assert markdown.startswith("## Finding\n\nOf 100 positives in group f, ")
+    for warning in found.warnings:
+        assert f"* {warning}" in markdown
+        assert warning in unescape(html)
+        assert warning in " ".join(text.replace("\n  ", " ").split("\n! "))
+    assert text.splitlines()[5].split("  ")[0] == "tier"
     for line in markdown.splitlines():
         if line.startswith("|"):
             assert line.endswith("|")
@@ -450,7 +480,14 @@ def test_group_names_are_escaped():
         ({"threshold": 0.2, "labeled": DATA.labeled}, TypeError, "already"),
         ({"decision": np.full(8000, 2)}, ValueError, "decision must be 1"),
         ({"decision": [1, 0]}, ValueError, "decision has 2 rows"),
+        ({"decision": [None, *[1] * 7999]}, ValueError, "decision is missing in 1 row"),
+        ({"decision": ["yes"] * 8000}, ValueError, "decision must be numbers"),
         ({"threshold": 0.2, "source": ["a"]}, ValueError, "source has 1 rows"),
+        (
+            {"threshold": 0.2, "source": [*["a"] * 7998, None, math.nan]},
+            ValueError,
+            "source is missing in 2 rows",
+        ),
     ],
 )
 def test_unusable_arguments_are_refused(arguments, error, text):

@@ -138,6 +138,14 @@ def test_it_prints_as_a_table_and_goes_to_a_dictionary():
     assert set(found.to_dict()["rates"]) == {"f", "m"}
 
 
+def test_what_is_not_determined_is_said_with_its_reason():
+    other = audit(SCORES, threshold=0.1, label_frequency={"f": 0.35, "m": 0.7})
+    for form in (str(BEFORE.compare(other)), BEFORE.compare(other)._repr_html_()):
+        assert "not determined" in form
+        assert "lean on different label frequencies" in form
+        assert "nan" not in form
+
+
 def test_intervals_of_changes_cover():
     runs, inside = 200, np.zeros(3)
     cuts = 0.3, 0.55

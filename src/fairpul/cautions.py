@@ -119,8 +119,9 @@ def _trivial(of: Mapping[Hashable, Tally]) -> Iterator[str]:
             )
     if not recognizes_positives(tuple(of.values())):
         yield (
-            "Labeled rows are hardly accepted more often than all others: the decision "
-            "does not recognize positives. A small gap is no merit here."
+            "Labeled rows are not shown to be accepted more often than the others, so "
+            "nothing here says that the decision recognizes positives. A small gap is "
+            "no merit then."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairpul.estimate import Estimate
 from fairpul.evidence import Evidence
-from fairpul.findings import extremes, group_names
+from fairpul.findings import extremes, group_names, readable_names
 from fairpul.group_counts import GroupCounts
 from fairpul.intervals import critical_value
 from fairpul.label_frequency import LabelFrequency
@@ -64,22 +65,41 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        return text_table(self._table())
+        notes = [f"! {text}" for text in self._notes()]
+        return "\n".join([text_table(self._table()), *notes])
 
     def _repr_html_(self) -> str:
-        return html_table("Change, the later minus the earlier decision", self._table())
+        notes = "".join(f"<li>{escape(text)}</li>" for text in self._notes())
+        caption = "Change, the later minus the earlier decision"
+        return html_table(caption, self._table()) + (f"<ul>{notes}</ul>" * bool(notes))
 
     def _table(self) -> list[list[str]]:
-        names = group_names(tuple(self.rates))
+        names = readable_names(tuple(self.rates))
         return [
             ["change in", *GAPS],
             *([names[key], *_texts(of)] for key, of in self.rates.items()),
             ["gap", *_texts(self.gaps)],
         ]
 
+    def _notes(self) -> list[str]:
+        """Why a change is undefined, each reason once."""
+        undefined = {
+            (name, of[name].reason)
+            for of in (*self.rates.values(), self.gaps)
+            for name in GAPS
+            if math.isnan(of[name].estimate)
+        }
+        return [
+            f"The change in {name} is not determined: {reason}."
+            for name, reason in sorted(undefined)
+        ]
+
 
 def _texts(values: Mapping[str, Estimate]) -> list[str]:
-    return [str(values[name]) for name in GAPS]
+    return [
+        "not determined" if math.isnan(values[name].estimate) else str(values[name])
+        for name in GAPS
+    ]
 
 
 def compare_evidence(before: Audit, after: Audit) -> Comparison:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from fairpul.estimate import Estimate
-from fairpul.findings import group_names
+from fairpul.estimate import TIERS, Estimate
+from fairpul.findings import readable_names
 from fairpul.measures import RATES
-from fairpul.notebook import text_table
+from fairpul.notebook import html_table, text_table
 from fairpul.rates import GAPS
+from fairpul.report.words import headline, sentences
 
 if TYPE_CHECKING:
     from fairpul.audit import Audit
@@ -24,17 +26,23 @@ HEADINGS = {
     "ppv": "PPV",
     "prevalence": "Prevalence",
 }
+_WIDTH = 88
 
 
 def to_text(audit: Audit) -> str:
-    """Rates, gaps and warnings in plain columns."""
-    table = text_table(_table(audit), rule=True)
-    return "\n".join([table, *(f"! {text}" for text in audit.warnings)])
+    """Rates, gaps, tiers and warnings in plain columns."""
+    warnings = [
+        textwrap.fill(text, _WIDTH, initial_indent="! ", subsequent_indent="  ")
+        for text in audit.warnings
+    ]
+    return "\n".join([text_table(_table(audit), rule=True), *warnings])
 
 
 def to_markdown(audit: Audit) -> str:
-    """Rates with their tiers, what they assume, sensitivity, checks and warnings."""
+    """Write the finding, rates with tiers, assumptions, sensitivity and checks."""
     parts = [
+        "## Finding",
+        " ".join([headline(audit), *sentences(audit)]),
         "## Rates",
         _markdown_table(_table(audit)),
         _footnote(audit),
@@ -54,22 +62,16 @@ def to_markdown(audit: Audit) -> str:
 
 def to_html_table(audit: Audit) -> str:
     """Rates, gaps and warnings as a bare HTML table and list, escaped."""
-    head, *body = _table(audit)
-    cells = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in body
-    )
     notes = "".join(f"<li>{escape(text)}</li>" for text in audit.warnings)
     return (
-        f"<table><thead><tr>{cells}</tr></thead><tbody>{rows}</tbody></table>"
-        f"<p>{escape(_footnote(audit))}</p><ul>{notes}</ul>"
+        html_table(headline(audit), _table(audit))
+        + f"<p>{escape(_footnote(audit))}</p><ul>{notes}</ul>"
     )
 
 
 def leaves(tree: Mapping[Any, Any], path: str = "") -> list[tuple[str, Estimate]]:
     """Estimates of a nested mapping with their paths, such as ``plateau f``."""
-    names = group_names(tuple(tree))
+    names = readable_names(tuple(tree))
     found: list[tuple[str, Estimate]] = []
     for key, value in tree.items():
         here = f"{path} {names[key]}".strip().replace("_", " ")
@@ -81,12 +83,20 @@ def leaves(tree: Mapping[Any, Any], path: str = "") -> list[tuple[str, Estimate]
 
 
 def _table(audit: Audit) -> list[list[str]]:
-    names = group_names(tuple(audit.rates))
+    names = readable_names(tuple(audit.rates))
     rows = [["Group", *(HEADINGS[name] for name in RATES)]]
     for key, name in names.items():
         rows.append([name, *(_number(audit.rates[key][rate]) for rate in RATES)])
-    rows.append(["gap", *(_number(audit.gaps[r]) if r in GAPS else "" for r in RATES)])
+    if len(names) > 1:
+        gaps = [_number(audit.gaps[r]) if r in GAPS else "" for r in RATES]
+        rows.append(["gap", *gaps])
+    rows.append(["tier", *(_tier(audit, name) for name in RATES)])
     return rows
+
+
+def _tier(audit: Audit, name: str) -> str:
+    """Tier of a rate; where groups differ, the one that leans on most."""
+    return max((of[name].tier for of in audit.rates.values()), key=TIERS.index)
 
 
 def _footnote(audit: Audit) -> str:
@@ -100,7 +110,7 @@ def _footnote(audit: Audit) -> str:
 
 def _assumptions(audit: Audit) -> list[str]:
     """Tier and reason of each rate that has one, once."""
-    names = group_names(tuple(audit.rates))
+    names = readable_names(tuple(audit.rates))
     lines = [
         f"* {names[key]}: FPR, PPV and prevalence need the {rate.tier}: {rate.reason}"
         for key in audit.rates
