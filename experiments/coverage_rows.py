@@ -112,15 +112,39 @@ def cause(row: Row) -> str:
     near = low if row.coverage < low else high
     if abs(row.coverage - near) <= 2 * row.standard_error:
         return "within two standard errors of this study"
-    half = row.mean_width / 2
-    if row.coverage > high:
-        if "gap" in row.quantity and row.study == "tuned":
-            return "tuned: the interval holds all gaps that tuning may hide, from 0 on"
-        ratio = half / (1.96 * row.spread)
-        return f"interval {ratio:.2f} times as wide as the errors need"
+    return _of_wide(row) if row.coverage > high else _of_short(row)
+
+
+def _of_wide(row: Row) -> str:
+    if "gap" in row.quantity and row.study == "tuned":
+        return "tuned: the interval holds all gaps that tuning may hide, from 0 on"
+    if "gap" in row.quantity and row.groups == 2:
+        return (
+            "a true gap within some two standard errors of 0: only the low end can miss"
+        )
+    if "gap" in row.quantity:
+        pairs = row.groups * (row.groups - 1) // 2
+        return f"both ends hold for all {pairs} pairs of groups at once"
+    if row.constraint == "equalized_odds" and row.quantity in ("tpr", "fpr"):
+        return "a lottery: the interval counts its draws, the rate is their expectation"
+    return _width(row)
+
+
+def _of_short(row: Row) -> str:
+    whole = (row.runs - row.refused) * row.groups
+    if row.quantity == "fpr" and row.intervals < 0.1 * whole:
+        return (
+            "only where a group has 20 labeled rows by chance, far more than expected: "
+            f"estimates off by {row.bias:+.3f}"
+        )
     if abs(row.bias) > 0.5 * row.spread:
         return f"estimates off by {row.bias:+.3f} on average, spread {row.spread:.3f}"
-    return f"interval {half / (1.96 * row.spread):.2f} times as wide as the errors need"
+    return _width(row)
+
+
+def _width(row: Row) -> str:
+    ratio = row.mean_width / 2 / (1.96 * row.spread)
+    return f"interval {ratio:.2f} times as wide as the errors need"
 
 
 def _of_bound(row: Row) -> str:
@@ -147,13 +171,14 @@ def _text(value: Any) -> Any:
 
 
 def read(path: Path) -> list[Row]:
-    """Rows of the file."""
+    """Rows of the file, with causes as this module sees them now."""
     kinds = {"int": int, "float": float, "str": str}
     with path.open(encoding="utf-8", newline="") as file:
-        return [
+        rows = [
             Row(*(kinds[str(f.type)](line[f.name]) for f in fields(Row)))
             for line in csv.DictReader(file)
         ]
+    return [replace(row, cause=cause(row)) for row in rows]
 
 
 def cells_in(path: Path) -> set[tuple[str, ...]]:

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from experiments import coverage
 from experiments.coverage_rows import QUANTITIES, Cell, Counter, read, summary
 
 from fairpul.estimate import Estimate
+from fairpul.intervals import gap_interval
 
 CELL = Cell("fixed", "posterior", "none", 2000, 2, "unequal", "alone")
 
@@ -33,6 +36,50 @@ def test_the_cause_of_a_wrong_coverage_is_read_from_errors_and_widths(
     assert row.cause.startswith(cause)
     assert bool(row.cause) == bool(cause)
     assert (row.coverage > 0.93) == (half > 0.09 and not bias)
+
+
+def test_the_interval_of_a_fixed_gap_covers_more_where_one_end_cannot_miss():
+    """What the causes say of too much coverage, with normal errors of SD .01."""
+    rng, runs = np.random.default_rng(0), 4000
+
+    def misses(*rates):
+        gap, se = max(rates) - min(rates), np.full(len(rates), 0.01)
+        errors = 0.01 * rng.normal(size=(runs, len(rates)))
+        ends = [gap_interval(rates + e, se, tuned=False) for e in errors]
+        low, high = np.transpose(ends)
+        return (low > gap).mean(), (high < gap).mean()
+
+    below, above = misses(0.5, 0.51)  # .7 standard errors of the difference
+    assert above == 0
+    assert below < 0.02
+    # .0125 and .025, give or take five standard errors of .0025 at most.
+    assert misses(0.5, 0.56) == pytest.approx((0.0125, 0.025), abs=0.0125)
+    assert sum(misses(*np.linspace(0.5, 0.56, 6))) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("quantity", "study", "constraint", "groups", "cause"),
+    [
+        ("tpr gap", "fixed", "none", 2, "a true gap within some two standard errors"),
+        ("tpr gap", "before", "none", 4, "both ends hold for all 6 pairs of groups"),
+        ("tpr gap", "tuned", "equal_opportunity", 4, "tuned: the interval holds all"),
+        ("tpr", "tuned", "equalized_odds", 2, "a lottery"),
+    ],
+)
+def test_the_cause_of_a_wide_interval_is_that_of_its_kind(
+    quantity, study, constraint, groups, cause
+):
+    cell = replace(CELL, study=study, constraint=constraint, groups=groups)
+    assert counted(0.15, quantity=quantity, cell=cell).cause.startswith(cause)
+
+
+def test_an_fpr_shown_only_by_chance_is_called_so():
+    cell = replace(CELL, groups=6)
+    counter = Counter()
+    for error in np.random.default_rng(0).normal(-0.05, 0.05, 100):
+        counter.add(Estimate(error, error - 0.05, error + 0.05, ""), 0.0)
+    row = summary(cell, "fpr", counter, 800, 800, 3.0)
+    assert row.cause.startswith("only where a group has 20 labeled rows by chance")
 
 
 def test_few_runs_are_not_blamed_on_the_method():
