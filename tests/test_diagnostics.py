@@ -75,6 +75,39 @@ def test_sources_that_label_alike_are_rarely_told_apart():
     assert np.sum(np.array(p) < 0.05) < 30
 
 
+@pytest.mark.parametrize("kind", ["weights", "clusters"])
+def test_sources_are_told_apart_with_weights_and_clusters_as_rarely(kind):
+    """60 patients with 5 visits, or weights that undo a selection by the feature."""
+    rng, p = np.random.default_rng(0), []
+    for _ in range(300):
+        if kind == "clusters":
+            cluster = np.repeat(np.arange(60), 5)
+            value, source = (
+                np.repeat(rng.normal(size=60), 5),
+                np.repeat(rng.integers(2, size=60), 5),
+            )
+            value = value + 0.3 * rng.normal(size=300)
+            p.append(source_differences(value[:, None], source, None, cluster)[0])
+        else:
+            value, source = rng.normal(size=800), rng.integers(2, size=800)
+            share = np.where((source == 1) & (value < 0), 0.3, 0.9)
+            kept = rng.random(800) < share
+            weight = 1 / share[kept]
+            p.append(source_differences(value[kept, None], source[kept], weight)[0])
+    # .05 of 300 is 15, standard deviation 3.8.
+    assert np.sum(np.array(p) < 0.05) < 30
+
+
+def test_robust_rank_test_finds_what_kruskal_finds():
+    rng = np.random.default_rng(0)
+    values, source = rng.normal(size=(600, 2)), rng.integers(3, size=600)
+    values[:, 1] += 0.25 * source
+    plain, column = source_differences(values, source)
+    robust, same = source_differences(values, source, np.ones(600))
+    assert column == same == 1
+    assert np.log10(robust) == pytest.approx(np.log10(plain), rel=0.15)
+
+
 def test_the_column_in_which_sources_differ_is_named():
     rng = np.random.default_rng(0)
     values, source = rng.normal(size=(200, 3)), np.repeat(["a", "b"], 100)
@@ -113,5 +146,35 @@ def test_a_useful_score_recognizes_positives_and_chance_does_not():
         for _ in range(200)
     ]
     assert sum(told) < 22  # .05 of 200 is 10, standard deviation 3.1
+    # Nor does chance by patient, with five visits each.
+    patient = np.repeat(np.arange(400), 5)
+    positive = np.repeat(rng.random((200, 400)) < 0.3, 5, axis=1)
+    by_chance = np.repeat(rng.random((200, 400)) < 0.3, 5, axis=1)
+    told = [
+        recognizes_positives(tally(a, y, 0 * patient, 1, None, patient))
+        for a, y in zip(by_chance, positive, strict=True)
+    ]
+    assert sum(told) < 22  # of rows taken as independent, some 40
     # Accepting one group only recognizes nobody within a group.
     assert not recognizes_positives(tally(codes == 1, labeled, codes, 2))
+
+
+def test_repeated_visits_leave_calibration_and_ratio_as_uncertain_as_their_patients():
+    data = make_underdiagnosed(2000, random_state=0)
+    member, labeled = data.group == "m", data.labeled == 1
+    visit = np.repeat(np.arange(2000), 4)
+    once = calibration(data.score, labeled)
+    robust = calibration(data.score[visit], labeled[visit], cluster=visit)
+    naive = calibration(data.score[visit], labeled[visit])
+    for one, four, wrong in zip(once, robust, naive, strict=True):
+        # t with 1999 degrees is 1.0006 times as wide as the normal.
+        assert four.high - four.low == pytest.approx(one.high - one.low, rel=1e-3)
+        assert wrong.high - wrong.low == pytest.approx((one.high - one.low) / 2)
+    ratio = label_frequency_ratio(data.X, labeled, member)
+    same = label_frequency_ratio(
+        data.X[visit], labeled[visit], member[visit], cluster=visit
+    )
+    # Other folds: the width moves by some percent.
+    assert np.log(same.high / same.low) == pytest.approx(
+        np.log(ratio.high / ratio.low), rel=0.05
+    )

@@ -102,8 +102,10 @@ def _plateau(scores: Rows, number: int) -> Estimate:
 def _calibration(scores: Rows, number: int) -> Calibration:
     if isinstance(scores, GroupScores):
         rows = scores.rows(number)
-        weight = None if scores.sample_weight is None else scores.sample_weight[rows]
-        return calibration(scores.score[rows], scores.labeled[rows], weight)
+        weight, cluster = _of_rows(scores, rows)
+        return calibration(
+            scores.score[rows], scores.labeled[rows], weight, cluster=cluster
+        )
     # A cell stands for its rows by the middle of its bin.
     cells = scores.cells_of(number)
     points = scores.points(number)
@@ -128,7 +130,9 @@ def _sources(scores: Rows, source: Any, X: Any, *, has_score: bool) -> ByGroup:
     found: ByGroup = {}
     for number, key in enumerate(scores.groups):
         rows = np.flatnonzero((scores.codes == number) & scores.labeled)
-        p_value, worst = source_differences(values[rows], column[rows])
+        p_value, worst = source_differences(
+            values[rows], column[rows], *_of_rows(scores, rows)
+        )
         what = "the score" if table is None else f"column {worst} of X"
         reason = (
             f"p-value that labeled rows of all sources are alike; least so in {what}"
@@ -149,11 +153,24 @@ def _ratio(scores: Rows, X: Any) -> ByGroup:
     found: ByGroup = {}
     for number, key in enumerate(scores.groups[1:], start=1):
         rows = np.flatnonzero((scores.codes == 0) | (scores.codes == number))
-        weight = None if scores.sample_weight is None else scores.sample_weight[rows]
         found[key] = label_frequency_ratio(
-            table[rows], scores.labeled[rows], scores.codes[rows] == number, weight
+            table[rows],
+            scores.labeled[rows],
+            scores.codes[rows] == number,
+            *_of_rows(scores, rows),
         )
     return found
+
+
+def _of_rows(
+    scores: GroupScores, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.float64] | None, NDArray[np.intp] | None]:
+    """Weights and clusters of some rows, where there are any."""
+    weight, cluster = scores.sample_weight, scores.cluster
+    return (
+        None if weight is None else weight[rows],
+        None if cluster is None else cluster[rows],
+    )
 
 
 def _features(scores: GroupScores, X: Any) -> NDArray[np.float64] | None:

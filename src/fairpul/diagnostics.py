@@ -11,7 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import expit, logit, ndtri
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,6 +38,7 @@ def recognizes_positives(tallies: Sequence[Tally], *, level: float = 0.95) -> bo
     -----
     One-sided z-test of :math:`\sum_s m_s (T_s - U_s)`, U the acceptance of the
     unlabeled rows, within groups: rates that differ between groups only do not count.
+    Rows that belong together count for what they add.
 
     Examples
     --------
@@ -50,10 +55,14 @@ def recognizes_positives(tallies: Sequence[Tally], *, level: float = 0.95) -> bo
             continue
         rest = float((group.weight - group.labeled) @ group.acceptance) / unlabeled
         difference += group.m * (group.tpr - rest)
-        variance += group.m**2 * (
+        independent = group.m**2 * (
             group.tpr * (1 - group.tpr) / group.m_effective
             + rest * (1 - rest) / group.u_effective
         )
+        odds = group.m / unlabeled
+        influence = [odds * rest, -group.tpr - odds * rest, -odds, 1 + odds]
+        spread = group.spread(np.array(influence), group.n_effective)
+        variance += max(independent * spread.effect, spread.se**2)
     return bool(difference > ndtri(level) * math.sqrt(variance))
 
 
@@ -70,6 +79,7 @@ def calibration(
     sample_weight: ArrayLike | None = None,
     *,
     count: ArrayLike | None = None,
+    cluster: NDArray[np.intp] | None = None,
     level: float = 0.95,
 ) -> Calibration:
     r"""Slope and intercept of the labels on the log odds of the score.
@@ -84,6 +94,8 @@ def calibration(
         Sampling weights.
     count : array-like of shape (n,), optional
         How many rows each entry stands for.
+    cluster : ndarray of shape (n,), optional
+        Codes of entries that belong together.
     level : float
         Confidence level.
 
@@ -110,13 +122,14 @@ def calibration(
     w = one if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     rows = one if count is None else np.asarray(count, dtype=np.float64)
     design = np.column_stack([np.ones(len(f)), logit(f)])
-    fitted = _logistic_fit(design, y, w, rows)
+    fitted = _logistic_fit(design, y, w, rows, cluster)
     if fitted is None:
         reason = "the score is constant, or tells labeled rows apart without an error"
         missing = Estimate.undefined("c-free", reason)
         return Calibration(missing, missing)
     value, covariance = fitted
-    half = critical_value(level) * np.sqrt(np.diag(covariance))
+    df = math.inf if cluster is None else len(np.unique(cluster)) - 1
+    half = critical_value(level, df) * np.sqrt(np.diag(covariance))
     intercept, slope = (
         Estimate(float(v), float(v - h), float(v + h), "c-free")
         for v, h in zip(value, half, strict=True)
@@ -129,6 +142,7 @@ def _logistic_fit(
     y: NDArray[np.float64],
     w: NDArray[np.float64],
     rows: NDArray[np.float64],
+    cluster: NDArray[np.intp] | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Newton's method from the calibrated value on, and the sandwich covariance."""
     value = np.array([0.0, 1.0])
@@ -141,14 +155,31 @@ def _logistic_fit(
         # A long step overshoots where most rows are far from the middle.
         value = value + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-9:
-            influence = design * (w * (y - p))[:, None]
-            inverse = np.linalg.inv(information)
-            return value, inverse @ (influence.T * rows @ influence) @ inverse
+            influence = design * (w * np.sqrt(rows) * (y - p))[:, None]
+            summed, inverse = (
+                _by_cluster(influence, cluster),
+                np.linalg.inv(information),
+            )
+            return value, inverse @ (summed.T @ summed) @ inverse
     return None
 
 
+def _by_cluster(
+    influence: NDArray[np.float64], cluster: NDArray[np.intp] | None
+) -> NDArray[np.float64]:
+    """Sum the influences, of shape (n, n_values), of rows that belong together."""
+    if cluster is None:
+        return influence
+    present, number = np.unique(cluster, return_inverse=True)
+    columns = [np.bincount(number, column, len(present)) for column in influence.T]
+    return np.column_stack(columns)
+
+
 def source_differences(
-    values: NDArray[np.float64], source: NDArray[Any]
+    values: NDArray[np.float64],
+    source: NDArray[Any],
+    sample_weight: NDArray[np.float64] | None = None,
+    cluster: NDArray[np.intp] | None = None,
 ) -> tuple[float, int]:
     r"""Whether labeled rows from several sources have unlike features.
 
@@ -159,6 +190,10 @@ def source_differences(
     source : ndarray of shape (m,)
         Where each label comes from, such as a site. Sources with fewer than 5 rows
         are left out.
+    sample_weight : ndarray of shape (m,), optional
+        Sampling weights.
+    cluster : ndarray of shape (m,), optional
+        Codes of rows that belong together.
 
     Returns
     -------
@@ -170,7 +205,8 @@ def source_differences(
 
     Notes
     -----
-    Kruskal-Wallis tests. If labels are given completely at random within the group,
+    Kruskal-Wallis tests; with weights or clusters, Wald tests of the mean ranks with
+    robust errors. If labels are given completely at random within the group,
     from each source, labeled rows of all sources look alike; a small p-value refutes
     this, a large one proves nothing.
 
@@ -182,17 +218,47 @@ def source_differences(
     (True, 0)
     """
     _, number, counts = np.unique(source, return_inverse=True, return_counts=True)
-    kept = np.flatnonzero(counts >= _FEWEST_PER_SOURCE)
+    kept = (counts >= _FEWEST_PER_SOURCE)[number]
     p_values = np.full(values.shape[1], np.nan)
     for j, column in enumerate(values.T):
-        samples = [column[(number == s) & ~np.isnan(column)] for s in kept]
-        samples = [sample for sample in samples if len(sample)]
-        if len(samples) > 1 and len(np.unique(np.concatenate(samples))) > 1:
+        rows = np.flatnonzero(kept & ~np.isnan(column))
+        _, code = np.unique(number[rows], return_inverse=True)
+        if len(rows) == 0 or code.max() == 0 or np.ptp(column[rows]) == 0:
+            continue
+        if sample_weight is None and cluster is None:
+            samples = [column[rows[code == s]] for s in range(code.max() + 1)]
             p_values[j] = stats.kruskal(*samples).pvalue
+        else:
+            weight = None if sample_weight is None else sample_weight[rows]
+            together = None if cluster is None else cluster[rows]
+            p_values[j] = _rank_test(column[rows], code, weight, together)
     if np.isnan(p_values).all():
         return math.nan, 0
     worst = int(np.nanargmin(p_values))
     return min(1.0, float(p_values[worst]) * len(p_values)), worst
+
+
+def _rank_test(
+    column: NDArray[np.float64],
+    code: NDArray[np.intp],
+    sample_weight: NDArray[np.float64] | None,
+    cluster: NDArray[np.intp] | None,
+) -> float:
+    """P-value that samples have one mean rank, by an F test with robust errors."""
+    rank = stats.rankdata(column)
+    w = np.ones(len(rank)) if sample_weight is None else sample_weight
+    member = code[:, None] == np.arange(code.max() + 1)
+    share = w[:, None] * member / (w @ member)
+    mean = rank @ share
+    summed = _by_cluster(share * (rank[:, None] - mean), cluster)
+    contrast = mean[1:] - mean[0]
+    errors = summed[:, 1:] - summed[:, :1]
+    df = len(summed) - len(mean)
+    covariance = errors.T @ errors
+    if df < 1 or np.linalg.cond(covariance) > 1e12:
+        return math.nan
+    statistic = float(contrast @ np.linalg.solve(covariance, contrast)) / len(contrast)
+    return float(stats.f.sf(statistic, len(contrast), df))
 
 
 def label_frequency_ratio(
@@ -200,6 +266,7 @@ def label_frequency_ratio(
     labeled: NDArray[np.bool_],
     member: NDArray[np.bool_],
     sample_weight: NDArray[np.float64] | None = None,
+    cluster: NDArray[np.intp] | None = None,
     *,
     level: float = 0.95,
 ) -> Estimate:
@@ -213,6 +280,8 @@ def label_frequency_ratio(
         Whether each row is labeled, and whether it is in the group.
     sample_weight : ndarray of shape (n_rows,), optional
         Sampling weights.
+    cluster : ndarray of shape (n_rows,), optional
+        Codes of rows that belong together.
     level : float
         Confidence level.
 
@@ -230,9 +299,14 @@ def label_frequency_ratio(
     Conditions. arXiv:2110.04133.
     """
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    kind = StratifiedKFold if cluster is None else StratifiedGroupKFold
     inside = cross_val_predict(
-        model, X, member.astype(int), cv=folds, method="predict_proba"
+        model,
+        X,
+        member.astype(int),
+        groups=cluster,
+        cv=kind(5, shuffle=True, random_state=0),
+        method="predict_proba",
     )[:, 1]
     w = np.ones(len(labeled)) if sample_weight is None else sample_weight
     above = w * labeled * member * (1 - inside)
@@ -242,7 +316,9 @@ def label_frequency_ratio(
     if min(total_above, total_below) == 0:
         return Estimate.undefined(tier, "no labeled row on one side")
     ratio = total_above / total_below
-    error = above / total_above - below / total_below
-    factor = math.exp(critical_value(level) * math.sqrt(float(error @ error)))
+    error = _by_cluster((above / total_above - below / total_below)[:, None], cluster)
+    df = math.inf if cluster is None else len(error) - 1
+    half = critical_value(level, df) * float(np.linalg.norm(error))
+    factor = math.exp(half)
     reason = "if the features tell the class as well in every group (PURPLE)"
     return Estimate(ratio, ratio / factor, ratio * factor, tier, reason)
