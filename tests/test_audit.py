@@ -233,6 +233,38 @@ def test_a_prior_that_the_data_contradict_gives_no_fpr():
     assert found.rates["m"]["tpr"].estimate > 0
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "what"),
+    [
+        ("class_prior", {"f": (0.4, 0.35, 0.45), "m": 0.2}, "class prior"),
+        ("label_frequency", {"f": 0.25, "m": 0.5}, "label frequency"),
+    ],
+)
+def test_an_fpr_below_zero_beyond_chance_contradicts_what_was_given(
+    argument, value, what
+):
+    # Group f: 100 of 1000 labeled, T = .8; .14 are accepted, .32 - error at most.
+    # The scores are ties at the accepted rows, which hide this from the top sets.
+    labeled = np.tile(np.arange(1000) < 100, 2)
+    accepted = np.concatenate([np.arange(1000) < 80, np.arange(1000) < 80])
+    accepted |= (np.arange(2000) % 1000 >= 100) & (np.arange(2000) % 1000 < 160)
+    found = audit(
+        labeled=labeled,
+        group=np.repeat(["f", "m"], 1000),
+        score=np.where(np.arange(2000) % 7, 0.3, 0.31),
+        decision=accepted,
+        **{argument: value},
+    )
+    fpr = found.rates["f"]["fpr"]
+    assert math.isnan(fpr.estimate)
+    assert (
+        f"contradict the {what} given for group 'f': more positives than" in fpr.reason
+    )
+    assert any("more positives than rows" in text for text in found.warnings)
+    assert not math.isnan(found.rates["m"]["fpr"].estimate)
+    assert not math.isnan(found.rates["f"]["tpr"].estimate)
+
+
 def test_one_class_prior_for_all_groups_is_doubted():
     one = audit(SCORES, threshold=0.2, class_prior=0.3)
     each = audit(SCORES, threshold=0.2, class_prior={"f": 0.3, "m": 0.3})

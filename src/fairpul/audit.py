@@ -260,6 +260,7 @@ def audit(
         population=population,
         level=level,
     )
+    known = known.confronted(rates)
     rates = known.without_contradicted(rates)
     checks = run_checks(
         rows, known, source, X, has_score=scores is not None or score is not None

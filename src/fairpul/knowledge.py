@@ -44,6 +44,23 @@ class Knowledge:
     contradicted: dict[Hashable, str]
     pooled: str | None
 
+    def confronted(self, rates: Rates) -> Knowledge:
+        """Knowledge that also holds what FPRs of the user's values contradict.
+
+        An FPR below 0, beyond chance, says that more positives than rows would be
+        accepted.
+        """
+        below = {
+            key: (
+                f"the data contradict the {_what(value)} given for group {key!r}: more "
+                "positives than rows would be accepted, beyond chance (95% confidence);"
+                f" give a {_remedy(value)} one"
+            )
+            for key, value in self.label_frequency.items()
+            if _from_user(value) and rates[key]["fpr"].high < 0
+        }
+        return replace(self, contradicted=below | self.contradicted)
+
     def without_contradicted(self, rates: Rates) -> Rates:
         """Rates without those that rest on a value which the data rule out."""
         if not self.contradicted:
@@ -77,7 +94,7 @@ def know_label_frequency(
     pooled = _pooled(label_frequency, class_prior, given)
     known, contradicted = {}, {}
     for key, value in given.items():
-        from_user = value.method == "known" or is_prior(value)
+        from_user = _from_user(value)
         if from_user and bound[key] > value.high:
             contradicted[key] = _contradiction(key, value, bound[key])
         if from_user and pooled != "label frequency":
@@ -127,10 +144,20 @@ def _own_bound(scores: Rows, number: int) -> float:
 
 
 def _contradiction(key: Hashable, value: LabelFrequency, bound: float) -> str:
-    what = "class prior" if is_prior(value) else "label frequency"
-    remedy = "smaller" if is_prior(value) else "larger"
     return (
-        f"the data contradict the {what} given for group {key!r}: more than {bound:.3g}"
-        f" of its highest scores are labeled (95% confidence), but at most "
-        f"{value.high:.3g} of its positives would be; give a {remedy} one"
+        f"the data contradict the {_what(value)} given for group {key!r}: more than "
+        f"{bound:.3g} of its highest scores are labeled (95% confidence), but at most "
+        f"{value.high:.3g} of its positives would be; give a {_remedy(value)} one"
     )
+
+
+def _from_user(value: LabelFrequency) -> bool:
+    return value.method == "known" or is_prior(value)
+
+
+def _what(value: LabelFrequency) -> str:
+    return "class prior" if is_prior(value) else "label frequency"
+
+
+def _remedy(value: LabelFrequency) -> str:
+    return "smaller" if is_prior(value) else "larger"

@@ -7,6 +7,7 @@ labeled; one implementation serves both.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -462,6 +463,8 @@ def _tallies(
 ) -> tuple[tuple[Tally, ...], tuple[Hashable, ...]]:
     accepted = check_decision(y_pred, "y_pred")
     check_consistent_length(labeled, accepted)
+    if len(labeled) == 0:
+        raise ValueError("At least one row is required, got none.")
     codes, keys = encode_groups(sensitive_features, len(labeled))
     weight = check_weight(sample_weight, len(labeled))
     return tally(accepted, labeled, codes, len(keys), weight), keys
@@ -522,23 +525,25 @@ def _by_group(
 def _known(value: Any, key: Hashable) -> LabelFrequency:
     if isinstance(value, LabelFrequency):
         return value
-    if not 0 < value <= 1:
+    if not (isinstance(value, Real) and 0 < float(value) <= 1):
         raise ValueError(
-            f"The label frequency of group {key!r} must be above 0 and at most 1, got "
-            f"{value!r}."
+            f"The label frequency of group {key!r} must be above 0 and at most 1, or a "
+            f"LabelFrequency, got {value!r}. fairpul.audit estimates it from scores."
         )
     return LabelFrequency(float(value), float(value), float(value), "known")
 
 
 def _from_prior(value: Any, group: Tally, key: Hashable) -> LabelFrequency:
-    point, low, high = value if isinstance(value, tuple | list) else (value,) * 3
     share = group.labeled_share
-    if not (share <= point < 1 and 0 < low <= point <= high < 1):
-        raise ValueError(
-            f"The class prior of group {key!r} must be below 1 and at least its "
-            f"labeled share {share:.4g}, as a number or as (point, low, high) in "
-            f"order, got {value!r}."
-        )
-    return LabelFrequency(
-        share / point, share / high, min(1.0, share / low), PRIOR_METHOD
+    parts = value if isinstance(value, tuple | list) else (value,) * 3
+    if len(parts) == 3 and all(isinstance(part, Real) for part in parts):
+        point, low, high = map(float, parts)
+        if share <= point < 1 and 0 < low <= point <= high < 1:
+            return LabelFrequency(
+                share / point, share / high, min(1.0, share / low), PRIOR_METHOD
+            )
+    raise ValueError(
+        f"The class prior of group {key!r} must be below 1 and at least its labeled "
+        f"share {share:.4g}, as a number or as (point, low, high) in order, got "
+        f"{value!r}."
     )
