@@ -345,6 +345,18 @@ def test_the_classifier_audits_itself_on_out_of_fold_scores():
     assert kept.evidence is None
 
 
+def test_many_groups_share_their_warnings():
+    group = np.arange(8000) % 40
+    found = audit(labeled=DATA.labeled, group=group, score=DATA.score, threshold=0.2)
+    assert len(found.warnings) < 8
+    few = next(text for text in found.warnings if "have few labeled rows" in text)
+    assert few.count("(") == 10
+    assert " more have few labeled rows" in few
+    pooled = [text for text in found.warnings if "all groups together" in text]
+    assert len(pooled) == 1
+    assert "The same goes for groups '1', '2', " in pooled[0]
+
+
 # Sensitivity and checks
 
 

@@ -19,6 +19,8 @@ from fairpul.rates import Rates
 from fairpul.tally import Tally
 
 _FEW_LABELED = 50
+# Groups named in a sentence.
+_LISTED = 10
 # A finding that a smaller labeling bias would explain is called fragile.
 _FRAGILE = 1.5
 #: P-value under which a check is called failed.
@@ -98,7 +100,7 @@ def _few_labels(of: Mapping[Hashable, Tally]) -> Iterator[str]:
         ((key, m),) = few.items()
         start = f"Group {_quoted(key)} has only {m} labeled rows, so its rates are"
     else:
-        each = ", ".join(f"{_quoted(key)} ({m})" for key, m in few.items())
+        each = _some([f"{_quoted(key)} ({m})" for key, m in few.items()])
         start = f"Groups {each} have few labeled rows, so their rates are"
     hidden = [key for key in few if of[key].m_effective < FEWEST_LABELED]
     more = (
@@ -179,12 +181,17 @@ def _label_frequency(known: Knowledge, checks: Checks) -> Iterator[str]:
             "alone, which bounds them from below at best. Give score= for a better "
             "reading."
         )
-    told = {
-        value.warning
-        for key, value in known.label_frequency.items()
-        if value.warning and key not in known.contradicted
-    }
-    yield from sorted(told)
+    # Sentences that differ in the numbers of a group only end alike: one stands for all.
+    told: dict[str, dict[Hashable, str]] = {}
+    for key, value in known.label_frequency.items():
+        if value.warning and key not in known.contradicted:
+            ending = value.warning.partition(". ")[2] or value.warning
+            told.setdefault(ending, {})[key] = value.warning
+    for texts in told.values():
+        first, *others = texts
+        same = [key for key in others if texts[key] != texts[first]]
+        more = f" The same goes for {_listed(same)}." if same else ""
+        yield texts[first] + more
 
 
 def _all_given(known: Knowledge) -> bool:
@@ -201,8 +208,8 @@ def _calibration(checks: Checks) -> Iterator[str]:
         if abs(slope.estimate - 1) > _UNCALIBRATED and not slope.low <= 1 <= slope.high
     ]
     if keys:
-        slopes = ", ".join(
-            f"{checks.calibration[key].slope.estimate:.2f}" for key in keys
+        slopes = _some(
+            [f"{checks.calibration[key].slope.estimate:.2f}" for key in keys]
         )
         yield (
             f"In {_listed(keys)} the score is no calibrated probability of being "
@@ -230,8 +237,14 @@ def _listed(keys: Sequence[Hashable]) -> str:
     >>> _listed(["f"]), _listed(["f", ("m", 1)])
     ("group 'f'", "groups 'f', 'm/1'")
     """
-    names = ", ".join(map(_quoted, keys))
+    names = _some([_quoted(key) for key in keys])
     return f"group {names}" if len(keys) == 1 else f"groups {names}"
+
+
+def _some(parts: Sequence[str]) -> str:
+    """Write the first few of a list, and how many there are besides."""
+    more = len(parts) - _LISTED
+    return ", ".join(parts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quoted(key: Hashable) -> str:

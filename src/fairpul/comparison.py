@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fairpul.group_counts import GroupCounts
 from fairpul.intervals import critical_value
 from fairpul.label_frequency import LabelFrequency
 from fairpul.measures import fpr_influence, is_prior, size_of_mean
-from fairpul.notebook import html_table, text_table
+from fairpul.notebook import html_notes, html_table, text_notes, text_table
 from fairpul.ranges import possible_range
 from fairpul.rates import GAPS, Rates
 from fairpul.tally import Tally
@@ -65,13 +64,11 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        notes = [f"! {text}" for text in self._notes()]
-        return "\n".join([text_table(self._table()), *notes])
+        return "\n".join([text_table(self._table()), *text_notes(self._notes())])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(text)}</li>" for text in self._notes())
         caption = "Change, the later minus the earlier decision"
-        return html_table(caption, self._table()) + (f"<ul>{notes}</ul>" * bool(notes))
+        return html_table(caption, self._table()) + html_notes(self._notes())
 
     def _table(self) -> list[list[str]]:
         names = readable_names(tuple(self.rates))

@@ -178,13 +178,14 @@ def _fpr_flips(
             rates[other]["fpr"].estimate,
         )
         low, high = possible_range(group, known)
-        inside = "possible" if low <= flip <= high else "not possible"
         tier = rates[key]["fpr"].tier
-        reason = (
-            f"label frequency at which the FPR equals that of {name!r}: {inside}, as "
-            f"it may lie between {low:.3g} and {high:.3g}"
-        )
+        reason = f"label frequency at which the FPR equals that of {name!r}: "
         if math.isnan(flip):
             reason = f"no label frequency makes it equal that of {name!r}"
+        elif low == high:
+            reason += f"it was given as {low:.3g}"
+        else:
+            inside = "possible" if low <= flip <= high else "not possible"
+            reason += f"{inside}, as it may lie between {low:.3g} and {high:.3g}"
         found[key] = Estimate(flip, math.nan, math.nan, tier, reason)
     return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from html import escape
+
+_WIDTH = 88
 
 
 def html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
@@ -53,3 +56,23 @@ def text_table(rows: Sequence[Sequence[str]], *, rule: bool = False) -> str:
     if rule:
         lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
+
+
+def html_notes(texts: Sequence[str]) -> str:
+    """Sentences below a table as an HTML list, escaped; nothing where there is none."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def text_notes(texts: Sequence[str]) -> list[str]:
+    """Sentences below a table in plain text, wrapped.
+
+    Examples
+    --------
+    >>> text_notes(["Read the interval."])
+    ['! Read the interval.']
+    """
+    return [
+        textwrap.fill(text, _WIDTH, initial_indent="! ", subsequent_indent="  ")
+        for text in texts
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairpul.estimate import TIERS, Estimate
 from fairpul.findings import readable_names
 from fairpul.measures import RATES
-from fairpul.notebook import html_table, text_table
+from fairpul.notebook import html_notes, html_table, text_notes, text_table
 from fairpul.rates import GAPS
 from fairpul.report.words import headline, sentences
 
@@ -26,16 +25,12 @@ HEADINGS = {
     "ppv": "PPV",
     "prevalence": "Prevalence",
 }
-_WIDTH = 88
 
 
 def to_text(audit: Audit) -> str:
     """Rates, gaps, tiers and warnings in plain columns."""
-    warnings = [
-        textwrap.fill(text, _WIDTH, initial_indent="! ", subsequent_indent="  ")
-        for text in audit.warnings
-    ]
-    return "\n".join([text_table(_table(audit), rule=True), *warnings])
+    table = text_table(_table(audit), rule=True)
+    return "\n".join([table, *text_notes(audit.warnings)])
 
 
 def to_markdown(audit: Audit) -> str:
@@ -62,11 +57,8 @@ def to_markdown(audit: Audit) -> str:
 
 def to_html_table(audit: Audit) -> str:
     """Rates, gaps and warnings as a bare HTML table and list, escaped."""
-    notes = "".join(f"<li>{escape(text)}</li>" for text in audit.warnings)
-    return (
-        html_table(headline(audit), _table(audit))
-        + f"<p>{escape(_footnote(audit))}</p><ul>{notes}</ul>"
-    )
+    table = html_table(headline(audit), _table(audit))
+    return f"{table}<p>{escape(_footnote(audit))}</p>{html_notes(audit.warnings)}"
 
 
 def leaves(tree: Mapping[Any, Any], path: str = "") -> list[tuple[str, Estimate]]:
