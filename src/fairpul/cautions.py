@@ -181,7 +181,7 @@ def _label_frequency(known: Knowledge, checks: Checks) -> Iterator[str]:
             "alone, which bounds them from below at best. Give score= for a better "
             "reading."
         )
-    # Sentences that differ in the numbers of a group only end alike: one stands for all.
+    # Sentences that differ in the numbers of a group end alike: one stands for all.
     told: dict[str, dict[Hashable, str]] = {}
     for key, value in known.label_frequency.items():
         if value.warning and key not in known.contradicted:
