@@ -17,6 +17,7 @@ def write_all():
     for name in ("replication", "theorem1", "annealing"):
         copy_table(results / f"{name}.md", "make replicate")
     copy_table(results / "coverage.md", "make coverage")
+    copy_table(results / "pu_benchmark.md", "make pu-benchmark")
     for picture in results.glob("*.png"):
         shutil.copy(picture, FOLDER)
 

@@ -54,7 +54,7 @@ class Split:
     train: Rows
     test: Rows
     labeled: NDArray[np.int64]
-    label_frequency: float
+    label_frequency: float | NDArray[np.float64]
     seed: int
 
 
@@ -77,8 +77,8 @@ def real_split(
     train, test = _train_and_test(load(dataset), seed)
     if bounded:
         scaler = MinMaxScaler((-1, 1))
-        return with_group(_labeled(train, test, labeling_rate, seed, scaler))
-    return _labeled(train, test, labeling_rate, seed, StandardScaler())
+        return with_group(scaled_and_labeled(train, test, labeling_rate, seed, scaler))
+    return scaled_and_labeled(train, test, labeling_rate, seed, StandardScaler())
 
 
 def synthetic_split(labeling_rate: float, seed: int) -> Split:
@@ -94,7 +94,7 @@ def synthetic_split(labeling_rate: float, seed: int) -> Split:
         Rows(data.X, data.y_true, np.unique(data.group, return_inverse=True)[1])
         for data in (train, test)
     ]
-    return with_group(_labeled(*rows, labeling_rate, seed, StandardScaler()))
+    return with_group(scaled_and_labeled(*rows, labeling_rate, seed, StandardScaler()))
 
 
 def four_races_split(labeling_rate: float, seed: int) -> Split:
@@ -104,7 +104,7 @@ def four_races_split(labeling_rate: float, seed: int) -> Split:
     kept = np.isin(data.group, races)
     codes = np.unique(data.group[kept], return_inverse=True)[1]
     train, test = _train_and_test(Rows(data.X[kept], data.y_true[kept], codes), seed)
-    return _labeled(train, test, labeling_rate, seed, StandardScaler())
+    return scaled_and_labeled(train, test, labeling_rate, seed, StandardScaler())
 
 
 def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Split:
@@ -123,7 +123,7 @@ def unlabeled_split(extra_share: float, labeling_rate: float, seed: int) -> Spli
     positives = np.flatnonzero(present.y_true)
     labeled = np.zeros(len(present.y_true), dtype=np.int64)
     labeled[rng.choice(positives, n_labeled, replace=False)] = 1
-    split = _labeled(present, test, labeling_rate, seed, StandardScaler())
+    split = scaled_and_labeled(present, test, labeling_rate, seed, StandardScaler())
     return replace(split, labeled=labeled, label_frequency=n_labeled / len(positives))
 
 
@@ -149,16 +149,29 @@ def with_group(split: Split) -> Split:
     return replace(split, train=train, test=test)
 
 
-def _train_and_test(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-    train, test = train_test_split(
-        np.arange(len(rows.y_true)), test_size=_TEST_SHARE, random_state=seed
+def parts(n_rows: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """70% of the rows to train on, 30% to test, by their places."""
+    return tuple(
+        train_test_split(np.arange(n_rows), test_size=_TEST_SHARE, random_state=seed)
     )
+
+
+def _train_and_test(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    train, test = parts(len(rows.y_true), seed)
     return rows.take(train), rows.take(test)
 
 
-def _labeled(
-    train: Rows, test: Rows, labeling_rate: float, seed: int, scaler: Any
+def scaled_and_labeled(
+    train: Rows,
+    test: Rows,
+    labeling_rate: float | NDArray[np.float64],
+    seed: int,
+    scaler: Any,
 ) -> Split:
+    """Scale rows by those of the training, and label its positives.
+
+    The labeling rate is one for all positives, or that of each training row.
+    """
     scaler.fit(train.X)
     return Split(
         replace(train, X=scaler.transform(train.X)),

@@ -172,16 +172,25 @@ def paper(constraint: str) -> Callable[[Task], Decisions]:
     return decide
 
 
-def direct(constraint: str | None) -> Callable[[Task], Decisions]:
-    """Make our method: out-of-fold scores, direct rates, exact optimum."""
+def direct(
+    constraint: str | None,
+    frequency: Callable[[Task], Any] | None = None,
+    **options: Any,
+) -> Callable[[Task], Decisions]:
+    """Make our method: out-of-fold scores, direct rates, exact optimum.
+
+    ``frequency`` gives label frequencies that are known; ``options`` are further ones
+    of ``fit_rule``.
+    """
 
     def decide(task: Task) -> Decisions:
-        test_score, frequency, scores = task.direct
+        test_score, estimated, scores = task.direct
         rule = fit_rule(
             scores,
             constraint=constraint,
-            label_frequency=frequency,
+            label_frequency=estimated if frequency is None else frequency(task),
             random_state=task.split.seed,
+            **options,
         )
         return rule.decide(test_score, task.split.test.group)
 

@@ -44,6 +44,9 @@ class Cell:
     methods: tuple[str, ...]
     extra_share: float | None = None
 
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.base} rate {self.rate}"
+
 
 def table_cells() -> list[Cell]:
     """Cells of the four tables; a cell that two of them share appears once."""

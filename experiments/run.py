@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sklearn.exceptions import ConvergenceWarning
-
 from experiments import annealing, figures, tables, theorem
-from experiments.harness import COLUMNS, KEY, run_cells
+from experiments.harness import COLUMNS, KEY, ignore_expected_warnings, run_cells
 from experiments.plan import (
     SYNTHETIC_TRIALS,
     Cell,
@@ -20,7 +17,6 @@ from experiments.plan import (
     unlabeled_cells,
 )
 from experiments.rows import RowFile
-from fairpul.label_frequency import LabelFrequencyWarning
 
 RESULTS = Path(__file__).parent / "results"
 _MAIN_SPLITS = 40
@@ -30,10 +26,7 @@ _SMALL_SIZES = (1000, 10_000)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing, then write the tables and figures."""
     options = _parser().parse_args(arguments)
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    # Doubts about label frequencies and small groups are what the tables measure.
-    warnings.simplefilter("ignore", LabelFrequencyWarning)
-    warnings.filterwarnings("ignore", "Groups .* have fewer than")
+    ignore_expected_warnings()
     raw, results = options.raw, options.results
     rows = RowFile(raw / "rows.csv", KEY, COLUMNS)
     run_cells(rows, list(_runs(options.splits, smoke=options.smoke)))
