@@ -96,8 +96,15 @@ def _constant(axes: Axes, name: str, error: float, top: float) -> None:
     """Draw a constant rule at gap 0; where it is above the plot, say so at its edge."""
     shown = min(error, top)
     above = error > top
-    marker = "^" if above else "_"
-    axes.plot(0, shown, marker, markersize=7 if above else 18, color="black", zorder=4)
+    marker = r"$\uparrow$" if above else "_"
+    axes.plot(
+        *(0, shown),
+        linestyle="",
+        marker=marker,
+        markersize=11 if above else 18,
+        color="black",
+        zorder=4,
+    )
     axes.annotate(
         f"{name} (constant), {error:.3f}" + (", above" if above else ""),
         (0, shown),

@@ -57,7 +57,7 @@ BOARDS = (
     ),
     Board(
         "A capacity of 20%",
-        "share of positives missed",
+        "share missed",
         "TPR gap",
         lambda means: 1 - means.recall_at_capacity,
         "tpr_gap_at_capacity",
@@ -168,13 +168,16 @@ def _page(measured: pd.DataFrame) -> Iterator[str]:
 
 
 def _verdict(found: pd.DataFrame, board: Board) -> Iterator[str]:
-    """Who won how many cells, by family and by name."""
-    wins = found[found.winner].method
-    families = [
-        f"{family} {sum(name.startswith(starts) for name in wins)}"
-        for family, starts in _FAMILIES.items()
-    ]
-    yield f"Of {found.cell.nunique()} cells won: {', '.join(families)}."
+    """Who won how many cells, and what that is worth."""
+    for mechanism, here in found.groupby("mechanism", sort=False):
+        wins = here[here.winner].method
+        counts = {
+            family: sum(name.startswith(starts) for name in wins)
+            for family, starts in _FAMILIES.items()
+        }
+        listed = [f"{family} {count}" for family, count in counts.items() if count]
+        yield f"* {mechanism}, of {here.cell.nunique()} cells: {', '.join(listed)}."
+    yield ""
     constant = _least(found, found.method.isin(CONSTANT))
     least = _least(found, found.winner)
     saved = (constant - least).groupby(found.cell).first()
@@ -244,7 +247,9 @@ _SAR = (
     "at which that finding would flip (medians), *bias* the true one: by how much more "
     "easily an accepted positive is labeled than a rejected one, in one group over the "
     "other. *Hidden gap* counts the audit's intervals that grant as large a bias as "
-    "the true one, and have the true gap."
+    "the true one, and have the true gap. Intervals are about the population; here "
+    "the truth is that of the very rows, of which the labeled are a part, so that they "
+    "hold more often than in 95%."
 )
 _AUDITED = ("Direct EO", "Direct EOP", "Unconstrained PU")
 
