@@ -30,7 +30,8 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["examples/README.md", "examples/*.md"]
+# Pages include what is generated.
+exclude_patterns = ["examples/README.md", "examples/*.md", "_generated/*.md"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3

@@ -30,7 +30,10 @@ def draw(measured: pd.DataFrame, results: Path) -> None:
     """Draw the frontier of each data set from the rows alone."""
     keys = ["mechanism", "base_model", "method"]
     for dataset, rows in measured.groupby("dataset", sort=False):
-        means = rows.groupby(keys, sort=False).mean(numeric_only=True)
+        groups = rows.groupby(keys, sort=False)
+        # The other splits' mean is no match for the mean of all.
+        ran = groups.failure.count() == 0
+        means = groups.mean(numeric_only=True)[ran]
         figure = draw_frontier(means, str(dataset))
         figure.savefig(results / f"pu_frontier_{dataset}.png", dpi=110)
 
@@ -44,9 +47,7 @@ def draw_frontier(means: pd.DataFrame, dataset: str) -> Figure:
     grid = figure.subplots(
         len(bases), len(mechanisms), squeeze=False, sharex=True, sharey=True
     )
-    # One constant errs far more than any method; the other sets the scale with them.
-    constant = means.index.get_level_values("method").isin(CONSTANT)
-    top = max(means.error[~constant].max(), means.error[constant].min()) + 0.02
+    top = _top(means)
     for base, line in zip(bases, grid, strict=True):
         for mechanism, axes in zip(mechanisms, line, strict=True):
             _panel(axes, means.loc[mechanism, base], top)
@@ -55,10 +56,17 @@ def draw_frontier(means: pd.DataFrame, dataset: str) -> Figure:
     for axes in grid[-1]:
         axes.set_xlabel("larger of the gaps in TPR and FPR")
     grid[0, 0].set_xlim(left=-0.02)
-    grid[0, 0].set_ylim(top=top + 0.01)
+    low = grid[0, 0].get_ylim()[0]
+    grid[0, 0].set_ylim(low, top + 0.05 * (top - low))
     figure.suptitle(f"{dataset}: error against true gaps on fresh rows")
+    drawn = {
+        label: handle
+        for axes in grid.flat
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(
-        *grid[0, 0].get_legend_handles_labels(),
+        drawn.values(),
+        drawn.keys(),
         loc="outside right center",
         frameon=False,
         fontsize=8,
@@ -66,8 +74,15 @@ def draw_frontier(means: pd.DataFrame, dataset: str) -> Figure:
     return figure
 
 
+def _top(means: pd.DataFrame) -> float:
+    """Largest error to show: no more than twice that of the better constant."""
+    constant = means.index.get_level_values("method").isin(CONSTANT)
+    better = means.error[constant].min()
+    return min(max(means.error[~constant].max(), 1.1 * better), 2 * better)
+
+
 def _panel(axes: Axes, means: pd.DataFrame, top: float) -> None:
-    noise = means.loc["Oracle EO", "noise_larger_gap"]
+    noise = means.noise_larger_gap.get("Oracle EO", 0.0)
     axes.axvspan(0, noise, color="0.88", label="sampling noise alone", zorder=0)
     for name, style in _FRONTIERS.items():
         points = [m for m in means.index if m == name or m.startswith(f"{name} within")]
@@ -84,9 +99,9 @@ def _panel(axes: Axes, means: pd.DataFrame, top: float) -> None:
         )
     for family, marker in _MARKERS.items():
         for short, face in (("EO", "black"), ("EOP", "white")):
-            _point(axes, means, family.format(short), marker, face)
+            _point(axes, means, family.format(short), marker, face, top)
     for name, marker in _ALONE.items():
-        _point(axes, means, name, marker, "0.6")
+        _point(axes, means, name, marker, "0.6", top)
     for name in CONSTANT:
         if name in means.index:
             _constant(axes, name.lower(), means.loc[name, "error"], top)
@@ -94,31 +109,35 @@ def _panel(axes: Axes, means: pd.DataFrame, top: float) -> None:
 
 def _constant(axes: Axes, name: str, error: float, top: float) -> None:
     """Draw a constant rule at gap 0; where it is above the plot, say so at its edge."""
-    shown = min(error, top)
-    above = error > top
-    marker = r"$\uparrow$" if above else "_"
-    axes.plot(
-        *(0, shown),
-        linestyle="",
-        marker=marker,
-        markersize=11 if above else 18,
-        color="black",
-        zorder=4,
-    )
+    if error > top:
+        marker = {"marker": r"$\uparrow$", "markersize": 11}
+        text = f"{name} (constant), {error:.3f}, above"
+        where = {"xytext": (-4, 7), "ha": "right", "va": "top"}
+        anchor, xycoords = (1, top), axes.get_yaxis_transform()
+    else:
+        marker = {"marker": "_", "markersize": 18}
+        text = f"{name} (constant), {error:.3f}"
+        where = {"xytext": (11, -3)}
+        anchor, xycoords = (0, error), "data"
+    axes.plot(0, min(error, top), linestyle="", color="black", zorder=4, **marker)
     axes.annotate(
-        f"{name} (constant), {error:.3f}" + (", above" if above else ""),
-        (0, shown),
-        xytext=(11, -3),
+        text,
+        anchor,
+        xycoords=xycoords,
         textcoords="offset points",
         fontsize=8,
+        **where,
     )
 
 
-def _point(axes: Axes, means: pd.DataFrame, name: str, marker: str, face: str) -> None:
+def _point(
+    axes: Axes, means: pd.DataFrame, name: str, marker: str, face: str, top: float
+) -> None:
+    """Draw a method; one that errs more than is shown stands on the upper edge."""
     if name in means.index:
         axes.scatter(
             means.loc[name, "larger_gap"],
-            means.loc[name, "error"],
+            min(means.loc[name, "error"], top),
             s=60,
             marker=marker,
             facecolors=face,

@@ -250,7 +250,8 @@ def test_the_page_and_the_csv_come_from_rows_alone(measured, tmp_path):
 
 
 def test_a_plot_per_data_set_has_the_constants_on_it(measured, tmp_path):
-    rows = pd.concat([measured, measured.assign(method="Oracle EO")])
+    oracle = measured[measured.method == "Oracle"].assign(method="Oracle EO")
+    rows = pd.concat([measured, oracle])
     pu_figures.draw(rows, tmp_path)
     assert (tmp_path / "pu_frontier_compas.png").stat().st_size > 10_000
     means = rows.groupby(["mechanism", "base_model", "method"]).mean(numeric_only=True)
@@ -258,5 +259,7 @@ def test_a_plot_per_data_set_has_the_constants_on_it(measured, tmp_path):
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert any("everyone positive (constant), 0.600" in text for text in texts)
     assert any("nobody positive (constant), 0.400" in text for text in texts)
+    drawn = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"sampling noise alone", "Direct EOP"} <= set(drawn)
     assert figure.axes[0].get_xlabel()
     assert figure.axes[0].get_ylabel()
