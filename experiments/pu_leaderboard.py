@@ -135,8 +135,8 @@ _LEGEND = (
     "true classes. *Won*: cells where a method costs the least of those whose gap is "
     f"at most {TOLERATED} above sampling noise; a shared win counts for each. "
     "*Within*: cells where its gap is. *Worse than a constant*: cells where accepting "
-    "or rejecting everybody costs no more, and has no gap at all. Who was told true "
-    "classes or true label frequencies does not compete."
+    "or rejecting everybody costs no more, and has no gap at all. *Failed*: splits "
+    "without a rule. Who was told true classes or label frequencies does not compete."
 )
 
 
@@ -191,7 +191,7 @@ def _verdict(found: pd.DataFrame, board: Board) -> Iterator[str]:
 
 def _standings(found: pd.DataFrame, board: Board) -> Iterator[str]:
     """One line per method, by cells won and then by cost: means over the cells."""
-    head = ["method", "won", "within", "worse than a constant", "failed splits"]
+    head = ["method", "won", "within", "worse than a constant", "failed"]
     for mechanism in found.mechanism.unique():
         head += [f"{mechanism}: {board.cost_name}", board.gap_name]
     yield from _head(head)
@@ -202,9 +202,8 @@ def _standings(found: pd.DataFrame, board: Board) -> Iterator[str]:
     order = order.sort_values(["truth", "won", "cost"], ascending=[True, False, True])
     for method in order.index:
         mine = found[found.method == method]
-        knows = f" ({mine.told.iloc[0]})" if mine.truth.iloc[0] else ""
-        line = [f"{method}{knows}", "-" if knows else str(mine.winner.sum())]
-        line += [f"{mine.within.sum()} of {len(mine)}", str(mine.beaten.sum())]
+        line = [method, "-" if mine.truth.iloc[0] else str(mine.winner.sum())]
+        line += [str(mine.within.sum()), str(mine.beaten.sum())]
         line.append(str(mine.failures.sum()))
         for _, here in mine.groupby("mechanism", sort=False):
             mark = "*" if here.failures.any() else ""
