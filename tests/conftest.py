@@ -5,13 +5,14 @@ coefficients of the draw.
 """
 
 import math
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from fairpul import DecisionRule
+from fairpul import DecisionRule, GroupCounts, GroupScores, fit_rule
 from fairpul.draw import PRIME, SECOND_PRIME, polynomial
 from fairpul.label_frequency import LabelFrequency
 from fairpul.objectives import MinimumCost
@@ -173,3 +174,33 @@ def make_rule():
         )
 
     return make
+
+
+@pytest.fixture
+def check_refined(hostile_rows):
+    """Check that ``refine=True`` gives the rule of the rows, whatever the frame."""
+    valid = [
+        row
+        for row in hostile_rows.records
+        if hostile_rows.invalid_kind(row, ["sex"]) is None
+    ]
+    rows = GroupScores(*([row[name] for row in valid] for name in ("p", "dx", "sex")))
+
+    def check(frame):
+        counts = GroupCounts.from_frame(
+            frame, score="p", labeled="dx", group="sex", bins=256, refine=True
+        )
+        options = {"label_frequency": 0.8, "random_state": 0, "tolerance": 0.05}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rule = fit_rule(counts, constraint="equalized_odds", **options)
+            exact = fit_rule(rows, constraint="equalized_odds", **options)
+        assert rule.certificate <= 1e-5
+        assert rule.objective_value == pytest.approx(exact.objective_value, abs=1e-5)
+        for group, rates in rule.expected.items():
+            for name in ("tpr", "selection_rate"):
+                assert rates[name].estimate == pytest.approx(
+                    exact.expected[group][name].estimate, abs=1e-4
+                )
+
+    return check

@@ -68,6 +68,20 @@ def test_counts_are_those_of_plain_python(frame, hostile_rows, group):
     assert counts.invalid == dict.fromkeys(INVALID, 0) | invalid
 
 
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("group", GROUPS, ids="/".join)
+def test_a_frame_without_rows_gives_a_table_that_adds_nothing(
+    kind, group, hostile_rows
+):
+    table = hostile_rows.arrow()
+    columns = {"score": "p", "labeled": "dx", "group": group or None}
+    none = GroupCounts.from_frame(FRAMES[kind](table[:0]), **columns)
+    assert none.groups == ()
+    assert set(none.invalid.values()) == {0}
+    some = GroupCounts.from_frame(table, **columns)
+    assert none + some == some
+
+
 @pytest.mark.parametrize("refine", [None, {"f": (1700, 4095), "m": (0, 4096)}])
 def test_weighted_counts_are_those_of_plain_python(frame, hostile_rows, refine):
     counts = GroupCounts.from_frame(
@@ -76,6 +90,12 @@ def test_weighted_counts_are_those_of_plain_python(frame, hostile_rows, refine):
     cells, invalid = hostile_rows.counts(["sex"], refine=refine, weight="w")
     assert as_cells(counts) == cells
     assert counts.invalid == dict.fromkeys(INVALID, 0) | invalid
+
+
+def test_a_table_refined_on_any_engine_gives_the_rule_of_the_rows(
+    frame, hostile_rows, check_refined
+):
+    check_refined(frame)
 
 
 ONE = ((np.inf, 0.2), (0.7, 0.3), (0.1, 0.5)), ((0.25, 1.0),)

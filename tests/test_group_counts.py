@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairpul import Capacity, GroupCounts, GroupScores, RecallFloor, fit_rule
+from fairpul import Capacity, GroupCounts, GroupScores, RecallFloor, audit, fit_rule
 from fairpul.binning import FINE_BINS, bin_of, check_bins
 from fairpul.datasets import make_underdiagnosed
 from fairpul.disclosure import misplaced, without_small_counts
@@ -569,15 +569,114 @@ def test_refining_gives_the_rule_of_the_rows(options):
     again = count(refined.counts.refined)
     assert again == refined.counts
     assert again.coarsen() == count({})
+    rule = quietly(fit_rule, count(True), random_state=0, **options)
+    assert rule.to_json() == refined.rule.to_json()
 
 
-def test_refining_a_table_of_ties_stops():
-    frame = people(4000)
-    frame["p"] = frame["p"].round(1)
-    refined = quietly(
-        refine_rule,
-        lambda refine: GroupCounts.from_frame(frame, **COLUMNS, refine=refine),
-        partial(fit_rule, label_frequency=0.9),
+def test_tables_that_can_be_counted_again_add_up():
+    frame, options = people(20_000), {"label_frequency": 0.9}
+    frame["p"] = frame["p"].astype("float32")
+    count = partial(GroupCounts.from_batches, **COLUMNS, bins=64, refine=True)
+    whole = GroupCounts.from_scores(scores_of(frame), bins=64, refine=True)
+    parts = [count([frame[k::3]]) for k in range(3)]
+    rule = quietly(fit_rule, sum(parts), **options)
+    assert rule.bins == FINE_BINS
+    assert rule.to_json() == quietly(fit_rule, whole, **options).to_json()
+    refine = {"f": [20]}
+    assert sum(parts).recount(refine) == count([frame], refine=refine)
+
+
+def test_tables_that_cannot_be_counted_again_say_so(tmp_path):
+    frame = people(400)
+    counts = GroupCounts.from_frame(frame, **COLUMNS, refine=True)
+    plain = GroupCounts.from_frame(frame, **COLUMNS)
+    assert counts == plain
+    counts.write_parquet(tmp_path / "counts.parquet")
+    again = GroupCounts.read_parquet(tmp_path / "counts.parquet")
+    for table in (plain, again, counts + plain, counts.coarsen(64)):
+        with pytest.raises(ValueError, match="not counted with refine=True"):
+            table.recount({})
+    with pytest.raises(ValueError, match="refine=True reads the batches more than"):
+        GroupCounts.from_batches(iter([frame]), **COLUMNS, refine=True)
+
+
+def test_bins_to_resolve_are_whole_numbers_of_any_type(tmp_path):
+    frame = people(400)
+    refine = {"f": np.array([20, 20, 21])}
+    counts = GroupCounts.from_frame(frame, **COLUMNS, bins=64, refine=refine)
+    assert counts.refined == {"f": (20, 21)}
+    counts.write_parquet(tmp_path / "counts.parquet")
+    assert GroupCounts.read_parquet(tmp_path / "counts.parquet") == counts
+    for wrong in ({"f": [1.5]}, 3, ["f"]):
+        with pytest.raises(TypeError):
+            GroupCounts.from_frame(frame, **COLUMNS, refine=wrong)
+
+
+def test_a_refined_rule_is_audited_on_counts_as_on_rows():
+    frame = people(20_000)
+    counts = GroupCounts.from_frame(frame, **COLUMNS, bins=64, refine=True)
+    rule = quietly(fit_rule, counts, label_frequency=0.9)
+    wanted = quietly(audit, scores_of(frame), rule=rule, label_frequency=0.9)
+    found = quietly(audit, counts, rule=rule, label_frequency=0.9)
+    assert_same_rates(found, wanted)
+    plain = GroupCounts.from_frame(frame, **COLUMNS, bins=64)
+    with pytest.raises(ValueError, match=r"cuts inside bins of the table, of groups"):
+        audit(plain, rule=rule)
+    coarse = quietly(fit_rule, plain, label_frequency=0.9)
+    finer = GroupCounts.from_frame(frame, **COLUMNS, bins=1024)
+    assert_same_rates(
+        quietly(audit, finer, rule=coarse, label_frequency=0.9),
+        quietly(audit, plain, rule=coarse, label_frequency=0.9),
     )
-    assert refined.passes <= 3
-    assert refined.rule.certificate <= 1e-12
+
+
+def assert_same_rates(found, wanted):
+    for key, rates in wanted.rates.items():
+        for name in ("tpr", "fpr", "selection_rate"):
+            one, other = found.rates[key][name], rates[name]
+            # The order of the sums differs.
+            assert (one.estimate, one.low, one.high) == pytest.approx(
+                (other.estimate, other.low, other.high), rel=1e-9
+            )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda frame: GroupCounts.from_batches(frame, **COLUMNS),
+            "got a single DataFrame. Pass",
+        ),
+        (
+            lambda frame: GroupCounts.from_batches("rows.parquet", **COLUMNS),
+            "got a single str",
+        ),
+        (
+            lambda frame: GroupCounts.from_batches([frame.to_dict()], **COLUMNS),
+            "eager frames or Arrow record batches, got a dict",
+        ),
+        (
+            lambda frame: GroupCounts.from_scores(frame["p"]),
+            "from_scores takes GroupScores, got a Series",
+        ),
+        (
+            lambda frame: GroupCounts.from_frame(frame, **COLUMNS, model=3),
+            "model must be text, got 3",
+        ),
+        (
+            lambda frame: GroupCounts.from_frame(
+                frame, score="p", labeled="dx", group=["sex", "sex"]
+            ),
+            r"each once, got \['sex', 'sex'\]",
+        ),
+        (
+            lambda frame: GroupCounts.from_frame(frame, **COLUMNS).coarsen(
+                suppress_below=5.5
+            ),
+            "suppress_below must be an integer, at least 2, got 5.5",
+        ),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_in_words(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call(people(100))

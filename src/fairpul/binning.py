@@ -10,6 +10,7 @@ score of 1 has the bin number ``bins`` to itself.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from operator import index
 from typing import Any
 
 import narwhals as nw
@@ -36,17 +37,23 @@ def check_bins(bins: Any) -> int:
 
 
 def check_refinement(
-    refine: Refinement | None, bins: int
+    refine: Refinement | bool | None, bins: int
 ) -> dict[Hashable, tuple[int, ...]]:
     """Bins to resolve, sorted, without the groups that name none."""
-    wanted = {key: tuple(sorted(set(b))) for key, b in (refine or {}).items() if b}
+    if refine is None or isinstance(refine, bool):
+        return {}
+    if not isinstance(refine, Mapping):
+        raise TypeError(
+            f"refine must be True or map groups to numbers of bins, got {refine!r}."
+        )
+    wanted = {key: tuple(sorted({index(b) for b in refine[key]})) for key in refine}
     numbers = [number for one in wanted.values() for number in one]
     if numbers and not 0 <= min(numbers) <= max(numbers) <= bins:
         raise ValueError(
             f"refine must name bins from 0 to {bins}, got {min(numbers)} to "
             f"{max(numbers)}."
         )
-    return wanted
+    return {key: chosen for key, chosen in wanted.items() if chosen}
 
 
 def bin_of(score: NDArray[Any], bins: int) -> NDArray[np.int64]:

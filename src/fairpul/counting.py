@@ -51,6 +51,11 @@ def count_batches(
     batches: Iterable[Any], columns: Columns, bins: int, refine: Refinement
 ) -> Cells:
     """Count eager frames and Arrow record batches as they come."""
+    if isinstance(batches, str) or _is_frame(batches) or _is_arrow(batches):
+        raise TypeError(
+            "from_batches takes an iterable of batches, got a single "
+            f"{type(batches).__name__}. Pass [batch], or use from_frame."
+        )
     parts: list[Cells] = []
     for batch in batches:
         for rows in _slices(_eager(batch)):
@@ -80,10 +85,23 @@ def count_scores(scores: GroupScores, bins: int, refine: Refinement) -> Cells:
     return _checked(parts)
 
 
+def _is_frame(batch: Any) -> bool:
+    return isinstance(batch, nw.DataFrame) or nw.dependencies.is_into_dataframe(batch)
+
+
+def _is_arrow(batch: Any) -> bool:
+    return hasattr(batch, "__arrow_c_array__")
+
+
 def _eager(batch: Any) -> nw.DataFrame[Any]:
-    if isinstance(batch, nw.DataFrame) or nw.dependencies.is_into_dataframe(batch):
+    if _is_frame(batch):
         return nw.from_native(batch, eager_only=True)
-    return nw.DataFrame.from_arrow(batch, backend="pyarrow")
+    if _is_arrow(batch):
+        return nw.DataFrame.from_arrow(batch, backend="pyarrow")
+    raise TypeError(
+        "Batches must be eager frames or Arrow record batches, got a "
+        f"{type(batch).__name__}."
+    )
 
 
 def _slices(frame: nw.DataFrame[Any]) -> Iterator[nw.DataFrame[Any]]:

@@ -22,8 +22,10 @@ def suppressed(cells: Cells, least: int) -> tuple[Cells, Integers]:
         Rows, and labeled rows, of each group on the wrong side of some cut, at most;
         of weighted rows their weight.
     """
-    if least < 2:
-        raise ValueError(f"suppress_below must be at least 2, got {least!r}.")
+    if not isinstance(least, int | np.integer) or least < 2:
+        raise ValueError(
+            f"suppress_below must be an integer, at least 2, got {least!r}."
+        )
     cost = np.zeros((len(cells.groups), 2), dtype=np.int64)
     parts = []
     for is_labeled, sums in enumerate(unlabeled_and_labeled(cells.sums)):

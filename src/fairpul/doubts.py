@@ -52,8 +52,7 @@ def _warn_of_heavy_bins(rows: GroupCounts, rules: Sequence[DecisionRule]) -> Non
         shares = ", ".join(f"{share:.2%} of {key!r}" for key, share in heavy.items())
         warnings.warn(
             f"A bin at a threshold holds {shares}: the rates of the best rule on the "
-            "rows may differ by as much. Use fairpul.refining.refine_rule, or count "
-            "with more bins.",
+            "rows may differ by as much. Count with refine=True, or with more bins.",
             stacklevel=depth_in_package(),
         )
 

@@ -114,13 +114,17 @@ def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
             f"{list(rule.groups)!r}. Drop these rows or map them to a known group."
         )
     cuts = tuple(known[typed(key)] for key in scores.groups)
-    if isinstance(scores, GroupCounts) and rule.bins != scores.bins:
-        made = "scores" if rule.bins is None else f"{rule.bins} bins"
+    if not isinstance(scores, GroupCounts):
+        return by_cuts(scores, cuts, rule.bins)
+    if rule.bins is None:
         raise ValueError(
-            f"The rule cuts {made}, the table has {scores.bins} bins. Count the rows "
-            "with the bins of the rule, or audit the rows."
+            f"The rule cuts scores, the table has {scores.bins} bins. Fit the rule on "
+            "counts, or audit the rows."
         )
-    return by_cuts(scores, cuts, rule.bins)
+    table = scores.undivided(cuts, rule.bins)
+    scale = table.bins / rule.bins  # a power of two
+    moved = tuple(tuple((cut * scale, weight) for cut, weight in one) for one in cuts)
+    return by_cuts(table, moved)
 
 
 def by_cuts(scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None) -> Evidence:

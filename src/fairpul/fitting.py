@@ -75,7 +75,8 @@ def fit_rule(
     ----------
     scores : GroupScores, GroupCounts, or array-like of shape (n_rows,)
         Scores in [0, 1], out-of-fold or held out. With an array, ``labeled`` and
-        ``group`` follow. A rule fitted on counts cuts between their bins.
+        ``group`` follow. A rule fitted on counts cuts between their bins; counted with
+        ``refine=True``, the rows are counted again where the rule cuts.
     labeled : array-like of shape (n_rows,)
         1 or True for labeled positives; 0, -1 or False for unlabeled rows.
     group : array-like of shape (n_rows,) or (n_rows, n_columns), or None
@@ -132,6 +133,20 @@ def fit_rule(
     goal = check_objective(objective)
     if not (lottery == "auto" or isinstance(lottery, bool)):
         raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
+    if isinstance(rows, GroupCounts) and rows.sources:
+        from fairpul.refining import refine_rule  # which fits rules by this function
+
+        fit = partial(
+            fit_rule,
+            constraint=constraint,
+            tolerance=tolerance,
+            objective=objective,
+            label_frequency=label_frequency,
+            class_prior=class_prior,
+            lottery=lottery,
+            random_state=random_state,
+        )
+        return refine_rule(rows, fit).rule
     frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
     program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)

@@ -37,6 +37,8 @@ class Columns:
         if group is None:
             group = ()
         names = (group,) if isinstance(group, str) else tuple(group)
+        if len(set(names)) < len(names):
+            raise ValueError(f"group must name columns, each once, got {[*names]!r}.")
         return cls(score, labeled, names, weight)
 
     @property

@@ -6,9 +6,9 @@ that takes :class:`fairpul.GroupScores` takes it too, unless it needs the rows.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any
 
@@ -27,6 +27,7 @@ from fairpul.binning import (
 from fairpul.cells import Cells, add_cells
 from fairpul.counting import count_batches, count_frame, count_scores
 from fairpul.counts_file import read_fields, write_fields
+from fairpul.cuts import Cuts
 from fairpul.disclosure import suppressed
 from fairpul.fixed_point import WEIGHT_UNIT, Integers
 from fairpul.frame_columns import Columns
@@ -63,13 +64,16 @@ class GroupCounts:
         ``sums``.
     model : str or None
         What the scores come from; tables of different models do not add up.
+    sources : tuple of callables
+        Count the parts of the table again, with some bins resolved; of tables counted
+        with ``refine=True``. They are neither compared nor written to files.
 
     Notes
     -----
     Bins are :math:`\lfloor f^{1/4} \cdot bins \rfloor`. A rule fitted on the table cuts
     between bins: its rates differ from those of the best rule on the rows by no more
-    than the rows in its threshold bins. :func:`fairpul.refining.refine_rule` resolves
-    these bins.
+    than the rows in its threshold bins. Counted with ``refine=True``, the table lets
+    :func:`fairpul.fit_rule` resolve these bins.
 
     Examples
     --------
@@ -90,6 +94,7 @@ class GroupCounts:
     invalid: dict[str, int]
     misplaced: Integers
     model: str | None = None
+    sources: tuple[Callable[..., GroupCounts], ...] = ()
 
     @classmethod
     def from_frame(
@@ -101,7 +106,7 @@ class GroupCounts:
         group: str | Sequence[str] | None = None,
         sample_weight: str | None = None,
         bins: int = BINS,
-        refine: Refinement | None = None,
+        refine: Refinement | bool | None = None,
         model: str | None = None,
     ) -> GroupCounts:
         """Count a frame where it is; rows of a lazy frame are never collected.
@@ -121,15 +126,33 @@ class GroupCounts:
             Sampling weights below 2**21, rounded down to multiples of 2**-20.
         bins : int, default=4096
             A power of two.
-        refine : mapping, optional
-            Group key -> bins to resolve to 2**26 bins;
-            :func:`fairpul.refining.refine_rule` finds out which.
+        refine : bool or mapping, optional
+            True: the frame is kept, and :func:`fairpul.fit_rule` counts it again, with
+            the bins where the rule cuts resolved to 2**26 bins, until the rule is the
+            one of the rows up to 1e-5; one or two more passes are usual. A mapping
+            from group keys to bins resolves these now.
         model : str, optional
             What the scores come from, such as the model's version.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fairpul import fit_rule
+        >>> from fairpul.datasets import make_underdiagnosed
+        >>> data = make_underdiagnosed(20_000, random_state=0)
+        >>> frame = pd.DataFrame(
+        ...     {"p": data.score, "dx": data.labeled, "sex": data.group}
+        ... )
+        >>> counts = GroupCounts.from_frame(
+        ...     frame, score="p", labeled="dx", group="sex", bins=256, refine=True
+        ... )
+        >>> exact = fit_rule(data.score, data.labeled, data.group, label_frequency=0.8)
+        >>> rule = fit_rule(counts, label_frequency=0.8)
+        >>> abs(rule.objective_value - exact.objective_value) < 1e-5
+        True
         """
         columns = Columns.named(score, labeled, group, sample_weight)
-        wanted = check_bins(bins), check_refinement(refine, bins)
-        return cls._of(count_frame(frame, columns, *wanted), *wanted, model)
+        return cls._counted(partial(count_frame, frame, columns), bins, refine, model)
 
     @classmethod
     def from_batches(
@@ -141,13 +164,14 @@ class GroupCounts:
         group: str | Sequence[str] | None = None,
         sample_weight: str | None = None,
         bins: int = BINS,
-        refine: Refinement | None = None,
+        refine: Refinement | bool | None = None,
         model: str | None = None,
     ) -> GroupCounts:
         """Count batches of rows as they come: Arrow record batches or eager frames.
 
         For engines without a narwhals backend and for streams (Ray, Arrow Flight,
-        ``mapInArrow``). Parameters as in :meth:`from_frame`.
+        ``mapInArrow``). Parameters as in :meth:`from_frame`; ``refine=True`` reads the
+        batches anew, so it needs a list or the like, not an iterator.
 
         Examples
         --------
@@ -156,9 +180,14 @@ class GroupCounts:
         >>> GroupCounts.from_batches(table.to_batches(), score="p", labeled="dx")
         GroupCounts(2 rows, 1 labeled, groups 'all', 4096 bins)
         """
+        if refine is True and isinstance(batches, Iterator):
+            raise ValueError(
+                "refine=True reads the batches more than once, got an iterator. Pass a "
+                "list, or count with a function: fairpul.refining.refine_rule."
+            )
         columns = Columns.named(score, labeled, group, sample_weight)
-        wanted = check_bins(bins), check_refinement(refine, bins)
-        return cls._of(count_batches(batches, columns, *wanted), *wanted, model)
+        count = partial(count_batches, batches, columns)
+        return cls._counted(count, bins, refine, model)
 
     @classmethod
     def from_scores(
@@ -166,31 +195,85 @@ class GroupCounts:
         scores: GroupScores,
         *,
         bins: int = BINS,
-        refine: Refinement | None = None,
+        refine: Refinement | bool | None = None,
         model: str | None = None,
     ) -> GroupCounts:
         """Count the rows of a :class:`fairpul.GroupScores`; clusters are lost."""
-        wanted = check_bins(bins), check_refinement(refine, bins)
-        return cls._of(count_scores(scores, *wanted), *wanted, model)
+        if not isinstance(scores, GroupScores):
+            raise TypeError(
+                f"from_scores takes GroupScores, got a {type(scores).__name__}. Wrap "
+                "arrays: GroupScores(score, labeled, group)."
+            )
+        return cls._counted(partial(count_scores, scores), bins, refine, model)
 
     @classmethod
-    def _of(
+    def _counted(
         cls,
-        cells: Cells,
+        count: Callable[[int, Refinement], Cells],
         bins: int,
-        refined: dict[Hashable, tuple[int, ...]],
+        refine: Refinement | bool | None,
         model: str | None,
     ) -> GroupCounts:
+        resolved = check_refinement(refine, check_bins(bins))
+        if not (model is None or isinstance(model, str)):
+            raise TypeError(f"model must be text, got {model!r}.")
+        cells = count(int(bins), resolved)
+        again = partial(cls._counted, count, bins, model=model)
         return cls(
             cells.groups,
             cells.codes,
             cells.bin,
             cells.sums,
-            bins,
-            refined,
+            int(bins),
+            resolved,
             cells.invalid,
             np.zeros((len(cells.groups), 2), dtype=np.int64),
             model,
+            (again,) if refine is True else (),
+        )
+
+    def recount(self, refine: Refinement) -> GroupCounts:
+        """Count the rows of a table counted with ``refine=True`` again.
+
+        Parameters
+        ----------
+        refine : mapping
+            Group key -> bins to resolve to 2**26 bins.
+        """
+        if not self.sources:
+            raise ValueError(
+                "The rows of this table cannot be counted again: it, or a part of it, "
+                "was not counted with refine=True."
+            )
+        first, *others = [source(refine=refine) for source in self.sources]
+        return sum(others, first)
+
+    def undivided(self, cuts: Sequence[Cuts], bins: int) -> GroupCounts:
+        """Return a table whose bins no cut divides: this one, or it counted again.
+
+        Parameters
+        ----------
+        cuts : sequence of (cut, weight) pairs for each group
+            Numbers of bins, infinite for nobody.
+        bins : int
+            How many bins these numbers refer to.
+        """
+        wide = FINE_BINS // self.base_bins
+        divided: dict[Hashable, set[int]] = {}
+        for key, group_cuts in zip(self.groups, cuts, strict=True):
+            for cut, _ in group_cuts:
+                if np.isinf(cut):
+                    continue
+                base, rest = divmod(int(cut) * (FINE_BINS // bins), wide)
+                if rest and base not in self.refined.get(key, ()):
+                    divided.setdefault(key, set()).add(base)
+        if not divided:
+            return self
+        if self.sources:
+            return self.recount(divided)
+        raise ValueError(
+            f"The rule cuts inside bins of the table, of groups {[*divided]!r}. Count "
+            "with refine=True, or audit the rows."
         )
 
     def __repr__(self) -> str:
@@ -251,6 +334,9 @@ class GroupCounts:
             sums=cells.sums,
             invalid=cells.invalid,
             misplaced=misplaced,
+            sources=(
+                self.sources + other.sources if self.sources and other.sources else ()
+            ),
         )
 
     def __radd__(self, other: Any) -> GroupCounts:
@@ -397,6 +483,7 @@ class GroupCounts:
             sums=cells.sums,
             base_bins=wanted,
             refined={},
+            sources=(),
         )
         if suppress_below is None:
             return coarse

@@ -8,7 +8,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from fairpul._groups import encode_groups
 from fairpul.binning import FINE_BINS, Refinement, bin_expression
 from fairpul.cells import INVALID, Cells
 from fairpul.fixed_point import (
@@ -18,7 +17,7 @@ from fairpul.fixed_point import (
     limb_expressions,
     usable,
 )
-from fairpul.frame_columns import Columns, check_columns, is_group
+from fairpul.frame_columns import Columns, check_columns, codes_or_missing, is_group
 
 
 def count_lazily(
@@ -124,13 +123,8 @@ def _cells_of(
         for place, kind in enumerate(INVALID, start=1)
     }
     valid = number >= 0
+    codes, keys = codes_or_missing(counted[np.flatnonzero(valid)], groups)
     sums, number = sums[valid], number[valid]
-    among = counted.select(*groups).filter(valid.tolist()) if groups else None
-    codes, keys = encode_groups(
-        None if among is None else among.to_native(), len(number)
-    )
-    if among is not None and not len(number):
-        keys = ()
     sums = join_limbs(sums) if weighted else sums
     return Cells(keys, codes, number, sums, invalid, int(minus[valid].sum()))
 

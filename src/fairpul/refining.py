@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fairpul._callers import depth_in_package
 from fairpul.binning import Refinement
 from fairpul.fitting import fit_rule, program_of
 from fairpul.group_counts import GroupCounts
@@ -51,7 +52,7 @@ class Refined:
 
 
 def refine_rule(
-    count: Callable[[Refinement], GroupCounts],
+    count: GroupCounts | Callable[[Refinement], GroupCounts],
     fit: Callable[[GroupCounts], DecisionRule] = fit_rule,
     *,
     accuracy: float = 1e-5,
@@ -60,9 +61,10 @@ def refine_rule(
 
     Parameters
     ----------
-    count : callable
-        Counts the data, with the bins given as ``refine`` resolved; empty at first.
-        A function, because the data may be a frame, a stream, or several sites.
+    count : GroupCounts or callable
+        A table counted with ``refine=True``; or a function that counts the data with
+        the bins of a mapping resolved, empty at first, where the data are a stream or
+        several sites.
     fit : callable, default=fit_rule
         Fits the rule; :func:`functools.partial` sets its options.
     accuracy : float, default=1e-5
@@ -76,19 +78,20 @@ def refine_rule(
     >>> from fairpul.datasets import make_underdiagnosed
     >>> data = make_underdiagnosed(20_000, random_state=0)
     >>> frame = pd.DataFrame({"p": data.score, "dx": data.labeled, "sex": data.group})
-    >>> def count(refine):
-    ...     return GroupCounts.from_frame(
-    ...         frame, score="p", labeled="dx", group="sex", refine=refine
-    ...     )
-    >>> refined = refine_rule(count, partial(fit_rule, label_frequency=0.8))
+    >>> counts = GroupCounts.from_frame(
+    ...     frame, score="p", labeled="dx", group="sex", refine=True
+    ... )
+    >>> refined = refine_rule(counts, partial(fit_rule, label_frequency=0.8))
     >>> refined.rule.bins == 2**26, refined.rule.certificate < 1e-5
     (True, True)
     """
     wanted: dict[Hashable, set[int]] = {}
-    passes = 0
+    passes = 1
+    if isinstance(count, GroupCounts):
+        counts, count = replace(count, sources=()), count.recount
+    else:
+        counts = count({})
     while True:
-        passes += 1
-        counts = count({key: sorted(bins) for key, bins in wanted.items()})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             rule = fit(counts)
@@ -98,8 +101,10 @@ def refine_rule(
             break
         for key, bins in more.items():
             wanted.setdefault(key, set()).update(bins)
+        counts = count({key: sorted(bins) for key, bins in wanted.items()})
+        passes += 1
     for warning in caught:
-        warnings.warn(warning.message, stacklevel=2)
+        warnings.warn(warning.message, stacklevel=depth_in_package())
     return Refined(replace(rule, certificate=certificate), counts, passes)
 
 
