@@ -127,6 +127,12 @@ scale: .venv-engines/ready | java
 	.venv-engines/bin/python benchmarks/scale.py --rows $(ROWS) --folder build/scale \
 		--csv benchmarks/results/scale.csv
 
+# Rules from counts against rules from rows, with and without refining: minutes.
+.PHONY: precision
+precision: .venv/ready
+	.venv/bin/python benchmarks/counts_precision.py \
+		--csv benchmarks/results/counts_precision.csv
+
 .PHONY: java
 java:
 	@java -version >/dev/null 2>&1 || { \

@@ -3,7 +3,7 @@
 Scores are known functions of the posterior, so the true rates of every rule are known.
 One row of the table per scenario, number of bins and seed.
 
-    python benchmarks/counts_precision.py --rows 1_000_000 --csv precision.csv
+    make precision
 """
 
 import argparse
@@ -94,7 +94,7 @@ def compare(scenario, problem, n_rows, seed):
     fitted = {
         name: (fit(t), row_certificate(t, fit(t)), t, 1) for name, t in tables.items()
     }
-    refined = refine_rule(lambda bins: count(refine=bins), fit)
+    refined = refine_rule(count(refine=True), fit)
     fitted["2^12 refined"] = (
         refined.rule,
         refined.rule.certificate,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import engine_results
+
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(__file__).parent / "_generated"
 MISSING = "*The results are not in this checkout; `{command}` writes them.*\n"
@@ -18,6 +20,7 @@ def write_all():
         copy_table(results / f"{name}.md", "make replicate")
     copy_table(results / "coverage.md", "make coverage")
     copy_table(results / "pu_benchmark.md", "make pu-benchmark")
+    engine_results.write_all(FOLDER)
     for picture in results.glob("*.png"):
         shutil.copy(picture, FOLDER)
 

@@ -1,0 +1,84 @@
+"""Result files of the engine benchmarks as tables of pages."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+MISSING = "*The results are not in this checkout; `make {target}` writes them.*\n"
+STEPS = {"count": "count", "refine": "count, refined", "apply": "apply and write"}
+ENGINES = {"polars": "Polars", "duckdb": "DuckDB", "dask": "Dask", "spark": "Spark"}
+TABLES = ("2^12", "2^16", "2^12 refined")
+DIFFERENCES = ("loss", "tpr_gap_change", "fpr_gap_change")
+EXTRAPOLATED = 10**11
+
+
+def write_all(folder):
+    """Write the tables; say which command makes the results that are missing."""
+    for name, target, table in (
+        ("scale", "scale", scale),
+        ("scale", "scale", core_hours),
+        ("counts_precision", "precision", precision),
+    ):
+        text = MISSING.format(target=target)
+        source = RESULTS / f"{name}.csv"
+        if source.exists():
+            with source.open(newline="") as file:
+                text = table(list(csv.DictReader(file)))
+        (folder / f"engines_{table.__name__}.md").write_text(text, encoding="utf-8")
+
+
+def scale(rows):
+    """Wall time, CPU time and peak memory of each step on each engine."""
+    at = {(row["engine"], row["step"]): row for row in rows}
+    title = "{}: wall s / CPU s / peak MB"
+    lines = []
+    for key, engine in ENGINES.items():
+        cells = [at[key, step] for step in STEPS]
+        figures = [f"{r['wall_s']} / {r['cpu_s']} / {r['peak_mb']}" for r in cells]
+        lines.append([engine, *figures])
+    n_rows = f"{int(rows[0]['rows']):,} rows"
+    return markdown([n_rows, *map(title.format, STEPS.values())], lines)
+
+
+def core_hours(rows):
+    """CPU time of each step for 10^11 rows, in hours, as the rows go."""
+    at = {(row["engine"], row["step"]): row for row in rows}
+    lines = []
+    for key, engine in ENGINES.items():
+        cells = [at[key, step] for step in STEPS]
+        hours = [
+            float(r["cpu_s"]) * EXTRAPOLATED / int(r["rows"]) / 3600 for r in cells
+        ]
+        lines.append([engine, *(f"{h:.2g}" for h in hours)])
+    return markdown(["core hours", *STEPS.values()], lines)
+
+
+def precision(rows):
+    """Largest difference from the rule of the rows, by scenario and kind of table."""
+    lines = []
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        cells = []
+        for table in TABLES:
+            found = [
+                row
+                for row in rows
+                if (row["scenario"], row["table"]) == (scenario, table)
+            ]
+            worst = (max(abs(float(row[d])) for row in found) for d in DIFFERENCES)
+            cells.append(", ".join(map(rounded, worst)))
+        lines.append([scenario, *cells])
+    titles = [f"{table}: loss, TPR gap, FPR gap" for table in TABLES]
+    return markdown(["scenario", *titles], lines)
+
+
+def rounded(value):
+    """One digit; what an LP solver leaves of 0 is 0."""
+    return "0" if value < 1e-9 else f"{value:.0e}".replace("e-0", "e-")
+
+
+def markdown(titles, lines):
+    """Table of cells."""
+    rule = ["---"] * len(titles)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in [titles, rule, *lines])
