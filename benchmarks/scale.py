@@ -28,7 +28,8 @@ from fairpul.refining import refine_rule
 COLUMNS = {"score": "p", "labeled": "dx", "group": "sex"}
 ENGINES = ("polars", "duckdb", "dask", "spark")
 PART = 2_500_000
-FIELDS = ("engine", "step", "rows", "wall_s", "cpu_s", "peak_mb")
+# others: how many cores other work on the machine took meanwhile, on average.
+FIELDS = ("engine", "step", "rows", "wall_s", "cpu_s", "peak_mb", "others")
 
 
 def write_rows(folder, n_rows):
@@ -141,6 +142,7 @@ class Meter:
     """Wall time, CPU time and largest resident memory of a process and its children."""
 
     def __init__(self, process):
+        self.busy = busy_seconds()
         self.process = psutil.Process(process.pid)
         self.peak = 0
         self.cpu = {}
@@ -166,11 +168,20 @@ class Meter:
             self.peak = max(self.peak, resident)
 
     def stop(self):
-        """Return wall seconds, CPU seconds and peak MB."""
+        """Return wall seconds, CPU seconds, peak MB and cores of other work."""
         wall = time.perf_counter() - self.start
+        busy = busy_seconds() - self.busy
         self.stopped.set()
         self.thread.join()
-        return round(wall, 1), round(sum(self.cpu.values()), 1), round(self.peak / 1e6)
+        cpu = sum(self.cpu.values())
+        others = max(0.0, busy - cpu) / wall
+        return round(wall, 1), round(cpu, 1), round(self.peak / 1e6), round(others, 1)
+
+
+def busy_seconds():
+    """CPU time of all processes of the machine since it started."""
+    times = psutil.cpu_times()
+    return sum(times) - times.idle - getattr(times, "iowait", 0.0)
 
 
 def measured(engine, step, folder, n_rows):

@@ -39,7 +39,12 @@ def scale(rows):
         figures = [f"{r['wall_s']} / {r['cpu_s']} / {r['peak_mb']}" for r in cells]
         lines.append([engine, *figures])
     n_rows = f"{int(rows[0]['rows']):,} rows"
-    return markdown([n_rows, *map(title.format, STEPS.values())], lines)
+    table = markdown([n_rows, *map(title.format, STEPS.values())], lines)
+    others = [float(row["others"]) for row in rows]
+    return table + (
+        f"\nTwo cores; other work on the machine took {min(others):g} to "
+        f"{max(others):g} of them meanwhile, which stretches wall times.\n"
+    )
 
 
 def core_hours(rows):

@@ -206,9 +206,13 @@ def test_columns_that_cannot_be_counted_are_refused(change, error, text):
         GroupCounts.from_frame(people(100), **(COLUMNS | change))
 
 
-def test_a_stream_without_batches_is_refused():
-    with pytest.raises(ValueError, match="no batch"):
-        GroupCounts.from_batches(iter([]), **COLUMNS)
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_a_stream_without_batches_adds_nothing(weight):
+    none = GroupCounts.from_batches([], **COLUMNS, sample_weight=weight)
+    some = GroupCounts.from_batches([people(100)], **COLUMNS, sample_weight=weight)
+    assert none + some == some
+    with pytest.raises(ValueError, match="have no labeled row"):
+        fit_rule(none)
 
 
 def test_a_frame_without_a_valid_row_gives_a_table_that_fits_no_rule():

@@ -62,7 +62,7 @@ def count_batches(
             parts.append(_count_eagerly(rows, columns, bins, refine))
         if len(parts) > _MOST_PARTS:
             parts = [add_cells(parts)]
-    return _checked(parts)
+    return _checked(parts or [_none(weighted=columns.weight is not None)])
 
 
 def count_scores(scores: GroupScores, bins: int, refine: Refinement) -> Cells:
@@ -111,13 +111,18 @@ def _slices(frame: nw.DataFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
 
 def _checked(parts: Sequence[Cells]) -> Cells:
     """Cells of all parts together."""
-    if not parts:
-        raise ValueError("There is no batch to count.")
     cells = add_cells(parts)
     _check_one_unlabeled_code(cells)
     if cells.sums.shape[1] > 2:
         check_weight_scale(cells.sums)
     return cells
+
+
+def _none(*, weighted: bool) -> Cells:
+    """No cells, of an iterator without batches: engines have empty partitions."""
+    empty = np.zeros(0, dtype=np.int64)
+    sums = np.zeros((0, 6 if weighted else 2), dtype=np.int64)
+    return Cells((), empty.astype(np.intp), empty, sums, dict.fromkeys(INVALID, 0))
 
 
 def _count_eagerly(

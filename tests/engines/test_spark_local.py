@@ -1,4 +1,10 @@
+import os
+import pickle
+import sys
+
 import pytest
+
+from fairpul import GroupCounts
 
 pyspark = pytest.importorskip("pyspark.sql")
 pytestmark = pytest.mark.engine
@@ -6,6 +12,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture(scope="module")
 def spark():
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         pyspark.SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -44,3 +51,18 @@ def test_spark_sql_decides_like_plain_python(frame, check_sql):
         return read(frame.withColumn("decision", functions.expr(text)))
 
     check_sql(run, "spark")
+
+
+def test_partitions_counted_by_map_in_arrow_add_up(frame):
+    pa = pytest.importorskip("pyarrow")
+    columns = {"score": "p", "labeled": "dx", "group": "sex", "sample_weight": "w"}
+
+    def count(batches):
+        table = GroupCounts.from_batches(batches, **columns)
+        yield pa.RecordBatch.from_pydict({"table": [pickle.dumps(table)]})
+
+    # More partitions than files: some are empty.
+    rows = frame.repartition(7, "sex").mapInArrow(count, "table binary").collect()
+    tables = [pickle.loads(row["table"]) for row in rows]
+    assert any(table.groups == () for table in tables)
+    assert sum(tables) == GroupCounts.from_frame(frame, **columns)
