@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairpul._groups import typed
 from fairpul._validation import check_decision
-from fairpul.binning import bin_of
+from fairpul.binning import FINE_BINS, bin_of
 from fairpul.cuts import Cuts, acceptance
 from fairpul.fixed_point import WEIGHT_UNIT
 from fairpul.group_counts import GroupCounts
@@ -121,10 +122,30 @@ def by_rule(scores: Rows, rule: DecisionRule) -> Evidence:
             f"The rule cuts scores, the table has {scores.bins} bins. Fit the rule on "
             "counts, or audit the rows."
         )
-    table = scores.undivided(cuts, rule.bins)
+    table = _undivided(scores, cuts, rule.bins)
     scale = table.bins / rule.bins  # a power of two
     moved = tuple(tuple((cut * scale, weight) for cut, weight in one) for one in cuts)
     return by_cuts(table, moved)
+
+
+def _undivided(counts: GroupCounts, cuts: tuple[Cuts, ...], bins: int) -> GroupCounts:
+    """Table whose bins no cut divides: the same, or the rows counted again."""
+    wide = FINE_BINS // counts.base_bins
+    divided: dict[Hashable, set[int]] = {}
+    for key, group_cuts in zip(counts.groups, cuts, strict=True):
+        finite = (cut for cut, _ in group_cuts if np.isfinite(cut))
+        for cut in finite:
+            base, rest = divmod(int(cut) * (FINE_BINS // bins), wide)
+            if rest and base not in counts.refined.get(key, ()):
+                divided.setdefault(key, set()).add(base)
+    if not divided:
+        return counts
+    if counts.sources:
+        return counts.recount(divided)
+    raise ValueError(
+        f"The rule cuts inside bins of the table, of groups {[*divided]!r}. Count with "
+        "refine=True, or audit the rows."
+    )
 
 
 def by_cuts(scores: Rows, cuts: tuple[Cuts, ...], bins: int | None = None) -> Evidence:

@@ -27,7 +27,6 @@ from fairpul.binning import (
 from fairpul.cells import Cells, add_cells
 from fairpul.counting import count_batches, count_frame, count_scores
 from fairpul.counts_file import read_fields, write_fields
-from fairpul.cuts import Cuts
 from fairpul.disclosure import suppressed
 from fairpul.fixed_point import WEIGHT_UNIT, Integers
 from fairpul.frame_columns import Columns
@@ -247,34 +246,6 @@ class GroupCounts:
             )
         first, *others = [source(refine=refine) for source in self.sources]
         return sum(others, first)
-
-    def undivided(self, cuts: Sequence[Cuts], bins: int) -> GroupCounts:
-        """Return a table whose bins no cut divides: this one, or it counted again.
-
-        Parameters
-        ----------
-        cuts : sequence of (cut, weight) pairs for each group
-            Numbers of bins, infinite for nobody.
-        bins : int
-            How many bins these numbers refer to.
-        """
-        wide = FINE_BINS // self.base_bins
-        divided: dict[Hashable, set[int]] = {}
-        for key, group_cuts in zip(self.groups, cuts, strict=True):
-            for cut, _ in group_cuts:
-                if np.isinf(cut):
-                    continue
-                base, rest = divmod(int(cut) * (FINE_BINS // bins), wide)
-                if rest and base not in self.refined.get(key, ()):
-                    divided.setdefault(key, set()).add(base)
-        if not divided:
-            return self
-        if self.sources:
-            return self.recount(divided)
-        raise ValueError(
-            f"The rule cuts inside bins of the table, of groups {[*divided]!r}. Count "
-            "with refine=True, or audit the rows."
-        )
 
     def __repr__(self) -> str:
         groups = ", ".join(map(repr, self.groups))
