@@ -8,6 +8,7 @@ import math
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -190,11 +191,17 @@ def check_refined(hostile_rows):
         counts = GroupCounts.from_frame(
             frame, score="p", labeled="dx", group="sex", bins=256, refine=True
         )
-        options = {"label_frequency": 0.8, "random_state": 0, "tolerance": 0.05}
+        fit = partial(
+            fit_rule,
+            constraint="equalized_odds",
+            tolerance=0.05,
+            label_frequency=0.8,
+            random_state=0,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rule = fit_rule(counts, constraint="equalized_odds", **options)
-            exact = fit_rule(rows, constraint="equalized_odds", **options)
+            rule, exact = fit(counts), fit(rows)
+        assert rule.bins == 2**26
         assert rule.certificate <= 1e-5
         assert rule.objective_value == pytest.approx(exact.objective_value, abs=1e-5)
         for group, rates in rule.expected.items():

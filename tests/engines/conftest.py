@@ -41,9 +41,8 @@ def as_cells(counts):
 
 
 @pytest.fixture
-def check_counts(hostile_rows, check_refined):
+def check_counts(hostile_rows):
     def check(frame):
-        check_refined(frame)
         for group in GROUPS:
             counts = GroupCounts.from_frame(
                 frame, score="p", labeled="dx", group=group or None

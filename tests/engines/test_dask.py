@@ -55,6 +55,10 @@ def test_dask_reads_integers_with_nulls_as_floats_but_counts_right(
     check_decisions(frame, read, row_ids=["uid"])
 
 
+def test_dask_refines_to_the_rule_of_the_rows(scheduler, hostile_files, check_refined):
+    check_refined(dd.read_parquet(hostile_files, dtype_backend="pyarrow"))
+
+
 def _slow_part(number, folder, seconds=0.4):
     import pandas as pd
 

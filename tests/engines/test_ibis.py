@@ -18,3 +18,7 @@ def test_ibis_decides_like_plain_python(frame, check_decisions):
         return table.order_by("row").to_pyarrow()["decision"].to_pylist()
 
     check_decisions(frame, read)
+
+
+def test_ibis_refines_to_the_rule_of_the_rows(frame, check_refined):
+    check_refined(frame)

@@ -44,6 +44,10 @@ def test_spark_decides_like_plain_python(frame, check_decisions):
     check_decisions(frame, read)
 
 
+def test_spark_refines_to_the_rule_of_the_rows(frame, check_refined):
+    check_refined(frame)
+
+
 def test_spark_sql_decides_like_plain_python(frame, check_sql):
     functions = pytest.importorskip("pyspark.sql.functions")
 
