@@ -1,5 +1,6 @@
 import pickle
 
+import narwhals as nw
 import numpy as np
 import pytest
 
@@ -197,6 +198,15 @@ def test_columns_that_do_not_fit_the_rule_are_refused(make_rule, change, error, 
     for kind in (frame, frame.lazy()):
         with pytest.raises(error, match=text):
             rule.apply(kind, **columns)
+
+
+def test_a_frame_that_narwhals_wrapped_comes_back_wrapped(make_rule):
+    rule = make_rule(["all"], [((0.5, 1.0),)])
+    frame = nw.from_native(pl.DataFrame({"p": [0.5, 0.4]}))
+    decided = rule.apply(frame, score="p")
+    assert isinstance(decided, nw.DataFrame)
+    assert decided["decision"].to_list() == [1, 0]
+    assert isinstance(rule.apply(frame.lazy(), score="p"), nw.LazyFrame)
 
 
 def test_a_column_that_would_be_overwritten_is_refused(make_rule):

@@ -72,7 +72,8 @@ def decide_frame(
         decided = _decide_eagerly(table, rule, score, names, row_id, probability)
     else:
         decided = _decide_lazily(table, rule, score, names, row_id, probability)
-    return decided.to_native()
+    wrapped = isinstance(frame, nw.DataFrame | nw.LazyFrame)
+    return decided if wrapped else decided.to_native()
 
 
 def _decide_eagerly(

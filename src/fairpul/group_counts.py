@@ -128,8 +128,9 @@ class GroupCounts:
         refine : bool or mapping, optional
             True: the frame is kept, and :func:`fairpul.fit_rule` counts it again, with
             the bins where the rule cuts resolved to 2**26 bins, until the rule is the
-            one of the rows up to 1e-5; one or two more passes are usual. A mapping
-            from group keys to bins resolves these now.
+            one of the rows up to 1e-5; one to three more passes are usual. Auditing
+            such a rule counts once more; a frontier takes the table as it is. A
+            mapping from group keys to bins resolves these now.
         model : str, optional
             What the scores come from, such as the model's version.
 

@@ -24,7 +24,7 @@ from fairpul.operating_points import OperatingPoints
 from fairpul.rule import DecisionRule
 from fairpul.solvers import Program, solve
 
-# Two or three passes are usual. Each reads the data once more.
+# Two to four passes are usual. Each reads the data once more.
 _MOST_PASSES = 8
 # Resolving a bin adds up to 2**14 cells to the table.
 _MOST_BINS = 64
