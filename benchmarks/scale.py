@@ -28,6 +28,8 @@ from fairpul.refining import refine_rule
 COLUMNS = {"score": "p", "labeled": "dx", "group": "sex"}
 ENGINES = ("polars", "duckdb", "dask", "spark")
 PART = 2_500_000
+# Peak MB that these may take, however many the rows.
+MOST_MB = {"polars": 1500, "duckdb": 1500}
 # others: how many cores other work on the machine took meanwhile, on average.
 FIELDS = ("engine", "step", "rows", "wall_s", "cpu_s", "peak_mb", "others")
 
@@ -203,6 +205,8 @@ def measured(engine, step, folder, n_rows):
         raise SystemExit(f"{engine} failed in step {step}")
     row = dict(zip(FIELDS, (engine, step, n_rows, *figures), strict=True))
     print(row, flush=True)
+    if row["peak_mb"] > MOST_MB.get(engine, np.inf):
+        raise SystemExit(f"{engine} takes more than {MOST_MB[engine]} MB in {step}")
     return row
 
 
