@@ -31,17 +31,11 @@ def write_all(folder):
 
 def scale(rows):
     """Wall time, CPU time and peak memory of each step on each engine."""
-    at = {(row["engine"], row["step"]): row for row in rows}
-    title = "{}: wall s / CPU s / peak MB"
-    lines = []
-    for key, engine in ENGINES.items():
-        cells = [at[key, step] for step in STEPS]
-        figures = [f"{r['wall_s']} / {r['cpu_s']} / {r['peak_mb']}" for r in cells]
-        lines.append([engine, *figures])
     n_rows = f"{int(rows[0]['rows']):,} rows"
-    table = markdown([n_rows, *map(title.format, STEPS.values())], lines)
+    titles = [f"{step}: wall s / CPU s / peak MB" for step in STEPS.values()]
+    lines = _by_engine(rows, "{wall_s} / {cpu_s} / {peak_mb}".format_map)
     others = [float(row["others"]) for row in rows]
-    return table + (
+    return markdown([n_rows, *titles], lines) + (
         f"\nTwo cores; other work on the machine took {min(others):g} to "
         f"{max(others):g} of them meanwhile, which stretches wall times.\n"
     )
@@ -49,15 +43,21 @@ def scale(rows):
 
 def core_hours(rows):
     """CPU time of each step for 10^11 rows, in hours, as the rows go."""
-    at = {(row["engine"], row["step"]): row for row in rows}
-    lines = []
-    for key, engine in ENGINES.items():
-        cells = [at[key, step] for step in STEPS]
-        hours = [
-            float(r["cpu_s"]) * EXTRAPOLATED / int(r["rows"]) / 3600 for r in cells
-        ]
-        lines.append([engine, *(f"{h:.2g}" for h in hours)])
-    return markdown(["core hours", *STEPS.values()], lines)
+
+    def hours(row):
+        total = float(row["cpu_s"]) * EXTRAPOLATED / int(row["rows"])
+        return f"{total / 3600:.2g}"
+
+    return markdown(["core hours", *STEPS.values()], _by_engine(rows, hours))
+
+
+def _by_engine(rows, cell):
+    """Line of each engine, with a cell for each step that was run."""
+    at = {(row["engine"], row["step"]): cell(row) for row in rows}
+    return [
+        [name, *(at.get((engine, step), "not run") for step in STEPS)]
+        for engine, name in ENGINES.items()
+    ]
 
 
 def precision(rows):
