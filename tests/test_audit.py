@@ -304,6 +304,22 @@ def test_the_classifier_audits_itself_on_out_of_fold_scores():
     assert kept.evidence is None
 
 
+@pytest.mark.parametrize(
+    ("given", "doubt"),
+    [
+        ({"label_frequency": 0.9}, "One label frequency (0.9) was given for all"),
+        ({"class_prior": 0.3}, "One class prior was given for all groups"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*contradict")
+def test_the_audit_of_a_classifier_doubts_one_number_for_all_groups(given, doubt):
+    clf = FairPULClassifier(
+        LogisticRegression(max_iter=5000), random_state=0, cv=3, **given
+    )
+    clf.fit(DATA.X, DATA.labeled, sensitive_features=DATA.group)
+    assert any(doubt in text for text in clf.audit_.warnings)
+
+
 # Sensitivity and checks
 
 

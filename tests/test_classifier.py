@@ -490,6 +490,13 @@ def test_the_group_is_read_from_a_column_of_numbers(rows, kind):
     assert_array_equal(predicted, by_keyword.predict(X, sensitive_features=rows.sex))
 
 
+@pytest.mark.parametrize(
+    "columns", [np.int64(0), np.array([0]), np.array(["sex"]), [np.int8(-3)]]
+)
+def test_columns_may_be_numpy_scalars(rows, columns):
+    assert list(group_columns(rows.frame, columns)["sex"]) == rows.sex.tolist()
+
+
 def test_columns_are_counted_and_named_as_the_estimator_does(rows):
     frame = rows.frame[["a", "b"]]
     clf = classifier().fit(frame, rows.y, sensitive_features=rows.sex)
@@ -708,6 +715,29 @@ def test_a_copy_from_disk_predicts_the_same(rows, copied, base):
 def test_wrong_parameters_are_refused_in_fit(rows, parameters, message):
     with pytest.raises(ValueError, match=message):
         classifier(**parameters).fit(rows.X, rows.y, sensitive_features=rows.sex)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"constraint": "parity"}, ValueError),
+        ({"tolerance": 2}, ValueError),
+        ({"objective": "cost"}, TypeError),
+        ({"lottery": "never"}, ValueError),
+        ({"label_frequency": "e1"}, ValueError),
+        ({"label_frequency": [0.3, 0.4]}, TypeError),
+        ({"class_prior": 0.3}, ValueError),
+    ],
+)
+def test_wrong_parameters_are_refused_before_any_model_is_fitted(
+    rows, parameters, error
+):
+    class Unfittable(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            raise AssertionError("fitted")
+
+    with pytest.raises(error):
+        classifier(Unfittable(), **parameters).fit(rows.X, rows.y)
 
 
 @pytest.mark.parametrize(

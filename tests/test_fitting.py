@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairpul import Capacity, GroupScores, MinimumCost, RecallFloor, fit_rule
+from fairpul import (
+    Capacity,
+    GroupScores,
+    MinimumCost,
+    RecallFloor,
+    fit_rule,
+    frontier,
+)
 from fairpul.label_frequency import PeakRate
 
 KNOWN = {"a": 0.5, "b": 0.8}
@@ -342,6 +349,37 @@ def test_many_groups_and_both_costs():
 def test_bad_options_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         fit(**options)
+
+
+def with_a_group_of_labeled_rows_only():
+    score, labeled, group = make_rows()
+    return (
+        np.append(score, np.full(80, 0.5)),
+        np.append(labeled, np.ones(80, dtype=bool)),
+        np.append(group, np.full(80, "c")),
+    )
+
+
+@pytest.mark.parametrize("constraint", ["predictive_equality", "equalized_odds"])
+def test_a_group_without_negatives_has_no_fpr_to_equalize(constraint):
+    rows = with_a_group_of_labeled_rows_only()
+    message = r"All rows of groups \['c'\] are positive, so they have no false"
+    with pytest.raises(ValueError, match=message):
+        fit(rows, constraint=constraint, label_frequency="peak_rate")
+    with pytest.raises(ValueError, match=message):
+        frontier(GroupScores(*rows), constraint=constraint)
+
+
+def test_a_group_without_negatives_can_have_the_tpr_of_the_others():
+    rows = with_a_group_of_labeled_rows_only()
+    rule = fit(rows, label_frequency="peak_rate", lottery=True)
+    assert rule.expected.gaps["tpr"].estimate < 1e-12
+    assert rule.expected["c"]["fpr"].reason == "no negative row"
+    message = "All rows of group 'c' are labeled"
+    with pytest.raises(ValueError, match=message):
+        fit(rows, label_frequency=1)
+    with pytest.raises(ValueError, match=message):
+        fit(rows, label_frequency="peak_rate", class_prior=0.9)
 
 
 def test_an_objective_of_the_wrong_type_is_refused():

@@ -25,7 +25,8 @@ from fairpul.crossfit import crossfit, is_prefit, median_score, refit
 from fairpul.fitting import fit_rule
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
-from fairpul.objectives import check_objective, check_tolerance
+from fairpul.label_frequency._resolve import check_label_frequency
+from fairpul.objectives import check_lottery, check_objective, check_tolerance
 from fairpul.operating_points import segment_posterior
 from fairpul.paper import fit_paper
 
@@ -294,14 +295,11 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                     'method="paper" has. Use fairpul.audit on held-out rows.'
                 )
             # One number for all groups is doubted; as a dict it would be believed.
-            one_for_all = isinstance(self.label_frequency, Real)
-            found = self._audit = audit(
-                self._scores,
-                rule=self.rule_,
-                label_frequency=(
-                    self.label_frequency if one_for_all else self.label_frequency_
-                ),
-            )
+            known: dict[str, Any] = {"label_frequency": self.label_frequency_}
+            for name in ("label_frequency", "class_prior"):
+                if isinstance(getattr(self, name), Real):
+                    known = {name: getattr(self, name)}
+            found = self._audit = audit(self._scores, rule=self.rule_, **known)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -498,6 +496,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         # Refused before any model is fitted.
         check_objective(self.objective)
         check_tolerance(self.constraint, self.tolerance)
+        check_lottery(self.lottery)
+        check_label_frequency(self.label_frequency, self.class_prior)
 
     def _group(self, X: Any, sensitive_features: Any) -> Any:
         """Group of each row, from the keyword or from columns of X; None for none."""
@@ -556,7 +556,8 @@ def group_columns(X: Any, columns: str | int | Sequence[str | int]) -> Any:
     >>> group_columns(np.array([[0.5, 1.0], [0.2, 0.0]]), 1).ravel()
     array([1., 0.])
     """
-    wanted = [columns] if isinstance(columns, str | int) else list(columns)
+    if isinstance(columns, str | int | np.integer):
+        columns = [columns]
     names = None
     if nw.dependencies.is_into_dataframe(X):
         frame = nw.from_native(X, eager_only=True)
@@ -566,7 +567,7 @@ def group_columns(X: Any, columns: str | int | Sequence[str | int]) -> Any:
         n_columns = X.shape[1] if X.ndim == 2 else 0
     else:
         n_columns = min((len(row) for row in X), default=0)
-    positions = [_position(column, names, n_columns) for column in wanted]
+    positions = [_position(column, names, n_columns) for column in columns]
     if names is not None:
         return frame[:, positions].to_native()
     if issparse(X):
@@ -597,4 +598,4 @@ def _position(column: str | int, names: Sequence[str] | None, n_columns: int) ->
             f"sensitive_columns asks for column {column!r} of X, which has "
             f"{n_columns} columns."
         )
-    return column % n_columns
+    return int(column) % n_columns

@@ -35,6 +35,7 @@ from fairpul.objectives import (
     Capacity,
     Objective,
     RecallFloor,
+    check_lottery,
     check_objective,
     check_tolerance,
     needs_label_frequency,
@@ -130,8 +131,7 @@ def fit_rule(
     rows = _as_scores(scores, labeled, group, sample_weight, cluster)
     allowed = check_tolerance(constraint, tolerance)
     goal = check_objective(objective)
-    if not (lottery == "auto" or isinstance(lottery, bool)):
-        raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
+    check_lottery(lottery)
     frequency = _label_frequency(rows, label_frequency, class_prior, goal, allowed)
     program = program_of(rows, frequency, goal, allowed)
     solution = solve(program, goal)
@@ -253,6 +253,8 @@ def program_of(
     tolerance: Mapping[str, float],
 ) -> Program:
     """Optimization problem of a table of points by group."""
+    if "fpr" in tolerance:
+        _check_negatives(rows, frequency)
     floors = _floors(rows, objective)
     hulls = []
     for s, key in enumerate(rows.groups):
@@ -261,6 +263,21 @@ def program_of(
             hull, floors[s] = hull[-1:], 1.0
         hulls.append(GroupHull(hull, float(rows.shares[s]), frequency[key].estimate))
     return make_program(hulls, objective, tolerance, floors)
+
+
+def _check_negatives(rows: Rows, frequency: Mapping[Hashable, LabelFrequency]) -> None:
+    """Refuse to equalize an FPR that some group does not have."""
+    without = [
+        key
+        for s, key in enumerate(rows.groups)
+        if rows.hull(s).labeled_share >= frequency[key].estimate
+    ]
+    if without:
+        raise ValueError(
+            f"All rows of groups {without!r} are positive, so they have no false "
+            "positive rate to equalize. Merge these groups with others, drop them, or "
+            "constrain the true positive rate alone."
+        )
 
 
 def _floors(rows: Rows, objective: Objective) -> NDArray[np.float64]:

@@ -98,14 +98,15 @@ def frontier(
         )
     goal = check_objective(objective)
     frequency = resolve_label_frequency(label_frequency, class_prior, scores)
-    program = program_of(scores, frequency, goal, {})
+    program = program_of(scores, frequency, goal, check_tolerance(constraint, 0.0))
     warn_of_few_labels(scores)
     if tolerances is None:
-        widest = _largest_gap(scores, program, solve(program, goal), constraint)
+        free = solve(replace(program, tolerance={}), goal)
+        widest = _largest_gap(scores, program, free, constraint)
         tolerances = np.linspace(0.0, min(1.0, widest), 21)
     allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
     rules, gaps = [], []
-    follower = Follower(replace(program, tolerance=check_tolerance(constraint, 0.0)))
+    follower = Follower(program)
     for gap in allowed.tolist():
         program = replace(program, tolerance=check_tolerance(constraint, gap))
         solution = solve(program, goal, follower)
