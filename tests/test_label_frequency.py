@@ -64,6 +64,9 @@ def test_peak_rate_asks_for_a_sixth_of_the_labeled_rows():
     assert peak_rate(*table) == 70 / 80
     # A quarter, 90 rows: only the whole group is left.
     assert peak_rate(*table, fraction=1 / 4) == 360 / 1000
+    # 60 rows are enough, 59 are not.
+    assert peak_rate(*counts((60, 54), (40, 20), (900, 286))) == 54 / 60
+    assert peak_rate(*counts((59, 54), (41, 20), (900, 286))) == 74 / 100
 
 
 def test_peak_rate_of_a_small_group_is_its_labeled_share():

@@ -37,7 +37,8 @@ class Frontier:
     costs : ndarray of shape (n_tolerances,)
         Objective of the exact mixtures: cost, selection rate, or recall.
     gaps : ndarray of shape (n_tolerances,)
-        Largest gap of the exact mixtures among the constrained rates.
+        Largest gap of the exact mixtures among the constrained rates; nan where an FPR
+        is constrained and some group has too few labeled rows to tell it.
     """
 
     tolerances: NDArray[np.float64]
@@ -102,13 +103,14 @@ def frontier(
     warn_of_few_labels(scores)
     if tolerances is None:
         free = solve(replace(program, tolerance={}), goal)
-        widest = _largest_gap(scores, program, free, constraint)
+        widest = _largest_gap(program, free, constraint)
         tolerances = np.linspace(0.0, min(1.0, widest), 21)
     allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
+    unknown = "fpr" in program.tolerance and _some_fpr_is_unknown(scores, program)
     rules, gaps = [], []
     follower = Follower(program)
-    for gap in allowed.tolist():
-        program = replace(program, tolerance=check_tolerance(constraint, gap))
+    for tolerance in allowed.tolist():
+        program = replace(program, tolerance=check_tolerance(constraint, tolerance))
         solution = solve(program, goal, follower)
         rules.append(
             rule_of(
@@ -121,19 +123,15 @@ def frontier(
                 lottery=True,
             )
         )
-        gaps.append(_largest_gap(scores, program, solution, constraint))
+        gap = np.nan if unknown else _largest_gap(program, solution, constraint)
+        gaps.append(gap)
     warn_of_coarse_counts(scores, rules)
     costs = [rule.objective_value for rule in rules]
     return Frontier(allowed, tuple(rules), np.array(costs), np.array(gaps))
 
 
-def _largest_gap(
-    scores: GroupScores | GroupCounts,
-    program: Program,
-    solution: Solution,
-    constraint: str,
-) -> float:
-    """Largest gap of a solution; nan where some FPR rests on too few labels."""
+def _largest_gap(program: Program, solution: Solution, constraint: str) -> float:
+    """Largest gap of a solution among the constrained rates."""
     tpr, selection = solution.tpr, solution.selection_rate
     prior = np.array([hull.prior for hull in program.hulls])
     rates = {
@@ -141,8 +139,12 @@ def _largest_gap(
         "selection_rate": selection,
         "fpr": (selection - prior * tpr) / (1 - prior),
     }
-    for number, hull in enumerate(program.hulls):
-        few = scores.m_effective(number) < FEWEST_LABELED
-        if few and hull.label_frequency < 1:
-            rates["fpr"][number] = np.nan
     return max(float(np.ptp(rates[rate])) for rate in CONSTRAINTS[constraint])
+
+
+def _some_fpr_is_unknown(scores: GroupScores | GroupCounts, program: Program) -> bool:
+    """Whether the FPR of some group rests on too few labels, as in its rates."""
+    return any(
+        scores.m_effective(number) < FEWEST_LABELED and hull.label_frequency < 1
+        for number, hull in enumerate(program.hulls)
+    )
