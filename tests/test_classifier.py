@@ -563,16 +563,30 @@ def test_cross_validation_by_score_with_a_routing_request(rows, around):
     assert search.best_score_ > 0.7
     best = search.best_estimator_[-1] if around else search.best_estimator_
     assert best.groups_ == ("f", "m")
+    assert len(set(best.rule_.cuts)) == 2
+
+
+def assert_each_group_is_judged_by_itself(fitted, frame):
+    """Assert that the sex alone turns some decisions, at one and the same score."""
+    score = fitted.decision_function(frame)
+    f, m = (fitted.rule_.decide(score, np.full(len(score), sex)) for sex in "fm")
+    assert fitted.groups_ == ("f", "m")
+    assert np.mean(f != m) > 0.01
+    assert_array_equal(fitted.predict(frame), np.where(frame["sex"] == "f", f, m))
 
 
 def test_cross_validation_by_a_column_of_x(rows):
     clf = classifier(encoder_and(LogisticRegression()), sensitive_columns="sex")
-    result = cross_validate(clf, rows.frame, rows.y, cv=3, scoring="roc_auc")
+    result = cross_validate(
+        clf, rows.frame, rows.y, cv=3, scoring="roc_auc", return_estimator=True
+    )
     search = GridSearchCV(
         clf, {"estimator__logisticregression__C": [0.01, 1], "tolerance": [0.1]}, cv=3
     )
     search.fit(rows.frame, rows.y)
     assert (result["test_score"] > 0.6).all()
+    for fitted in (*result["estimator"], search.best_estimator_):
+        assert_each_group_is_judged_by_itself(fitted, rows.frame)
     assert search.predict(rows.frame).shape == (1500,)
     assert_array_equal(
         search.predict(rows.frame), search.best_estimator_.predict(rows.frame)

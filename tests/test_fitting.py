@@ -106,6 +106,47 @@ def test_snapped_equal_opportunity_draws_no_lots_and_the_exact_one_one_edge_a_gr
     )
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [None, "equal_opportunity", "predictive_equality", "demographic_parity"],
+)
+@pytest.mark.parametrize(
+    "objective", [MinimumCost(3, 1), RecallFloor(0.6), Capacity(0.2)]
+)
+def test_with_one_rate_no_lottery_and_auto_are_one(constraint, objective):
+    asked = {"constraint": constraint, "objective": objective}
+    rule = fit(**asked, lottery=False)
+    assert rule == fit(**asked, lottery="auto")
+    assert not rule.has_lottery
+    # The certificate is the exact mixture's, with or without a lottery.
+    exact = fit(**asked, lottery=True)
+    assert rule.certificate == exact.certificate < 1e-9
+    assert rule.expected == exact.expected == exact.realized
+
+
+@pytest.mark.filterwarnings("ignore:.*(50 labeled|fewer than 60)")
+@pytest.mark.parametrize("label_frequency", [KNOWN, "peak_rate"])
+def test_under_20_labels_nothing_is_said_of_an_fpr_and_the_fit_goes_on(
+    label_frequency,
+):
+    score, labeled, group = make_rows()
+    rare = labeled & (group == "a")
+    for kept in (19, 20):
+        few = labeled & ~(rare & (np.cumsum(rare) > kept))
+        rule = fit(
+            (score, few, group),
+            constraint="equalized_odds",
+            label_frequency=label_frequency,
+        )
+        for rates in (rule.expected, rule.realized):
+            fprs = rates["a"]["fpr"], rates.gaps["fpr"]
+            assert [np.isnan(rate.estimate) for rate in fprs] == [kept < 20] * 2
+            if kept < 20:
+                assert all("fewer than 20 labeled" in rate.reason for rate in fprs)
+            assert np.isfinite(rates["b"]["fpr"].estimate)
+            assert np.isfinite(rates.gaps["tpr"].estimate)
+
+
 def cost(rates):
     """Error rate from the rates of the two groups of :func:`make_rows`."""
     _, _, group = make_rows()

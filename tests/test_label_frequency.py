@@ -376,6 +376,20 @@ def test_sharpening_repairs_a_score_that_orders_badly():
     assert (bare.method, sharp.method) == ("peak_rate, bare", "peak_rate")
 
 
+def test_a_sharpened_peak_holds_a_quarter_of_the_labels_and_a_bare_one_a_sixth():
+    X, labeled, score = interactions(3000, 13)
+    scores = GroupScores(score, labeled, None)
+    sharpened, _ = _sharpening.sharpen(scores, X, None, np.random.RandomState(0))
+    m = labeled.sum()
+    for order, x, share in ((sharpened, X, m / 4), (scores, None, m / 6)):
+        points = order.points(0)
+        large = points.accepted >= share
+        peak = np.max(points.labeled[large] / points.accepted[large])
+        found = PeakRate(random_state=0).estimate(score, labeled, X=x)["all"]
+        assert found.estimate == peak
+        assert found.low == label_frequency_bound(points.accepted, points.labeled)
+
+
 def test_sharpening_is_fixed_by_random_state_and_the_same_for_every_frame():
     X, labeled, score = interactions(600, 14)
     names = [f"x{j}" for j in range(4)]
