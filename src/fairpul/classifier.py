@@ -61,7 +61,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         P(labeled | positive), or how to estimate it, in each group. Rules on TPR and
         selection rate alone do not depend on it.
     class_prior : float or dict, default=None
-        P(positive), if known, instead of a label frequency.
+        P(positive), if known, instead of a label frequency; per group also
+        ``(point, low, high)``. That of groups which a dict leaves out is estimated.
     cv : int, splitter, iterable or None, default=5
         Folds, at least 3. None or a ``FrozenEstimator``: the estimator is fitted
         already and the rows are held out.

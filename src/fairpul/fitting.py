@@ -93,7 +93,8 @@ def fit_rule(
         P(labeled given positive), or how to estimate it. Matters only where FPRs or
         costs do; see :mod:`fairpul.label_frequency`.
     class_prior : float or dict, optional
-        P(positive) instead of a label frequency; per group also (point, low, high).
+        P(positive) instead of a label frequency; per group also (point, low, high). The
+        label frequency of groups that a dict leaves out is estimated.
     lottery : {"auto", True, False}, default="auto"
         "auto" draws lots only where the constraint needs it (equalized odds); True
         deploys the exact mixture; False never draws, and reports the gap that remains.

@@ -53,7 +53,7 @@ def resolve_label_frequency(
     class_prior : float, dict or None
         P(positive), for all groups or by group, where a group's value may be
         ``(point, low, high)``. Takes the place of ``label_frequency``, which must then
-        be ``"peak_rate"``, its default.
+        be ``"peak_rate"``, its default, and serves the groups that a dict leaves out.
     scores : GroupScores or table of counts
         Out-of-fold or held-out scores.
     X : array-like or data frame, optional
@@ -132,7 +132,11 @@ def _resolved(
 ) -> dict[Hashable, LabelFrequency]:
     check_label_frequency(label_frequency, class_prior)
     if class_prior is not None:
-        return _from_prior(class_prior, scores)
+        known = _from_prior(class_prior, scores)
+        if len(known) == len(scores.groups):
+            return known
+        others = _resolved(label_frequency, None, scores, X, folds, random_state)
+        return others | known
     if isinstance(label_frequency, str):
         label_frequency = _BY_NAME[label_frequency](random_state)
     if _is_number(label_frequency) or isinstance(label_frequency, Mapping):
@@ -166,8 +170,13 @@ def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
 
 def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
     result: dict[Hashable, LabelFrequency] = {}
-    values = _by_group(given, scores.groups, "class_prior")
-    for number, (key, value) in enumerate(values.items()):
+    named = scores.groups
+    if isinstance(given, Mapping):
+        named = tuple(key for key in named if key in given)
+    # A dict without any of the groups is a mistake, not a choice.
+    values = _by_group(given, named or scores.groups, "class_prior")
+    for key, value in values.items():
+        number = scores.groups.index(key)
         point, low, high = _prior_interval(key, value)
         share = scores.hull(number).labeled_share
         _check_some_unlabeled(key, share)
