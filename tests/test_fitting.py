@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from fairpul import (
     Capacity,
@@ -223,6 +224,22 @@ def test_snapping_never_breaks_a_floor():
 def test_a_floor_above_the_capacity_names_the_nearest_feasible_one():
     with pytest.raises(ValueError, match=r"takes at least 0\.\d+"):
         fit(objective=Capacity(0.1, floor=RecallFloor(0.9)))
+
+
+def test_assured_floors_share_a_risk_of_5_percent_between_the_groups():
+    score, labeled, group = rows = make_rows()
+    floor = RecallFloor(0.8, assured=True)
+    for constraint in (None, "demographic_parity"):
+        rule = fit(rows, constraint=constraint, objective=floor, tolerance=0.0)
+        for key, ((cut, _),) in zip(rule.groups, rule.cuts, strict=True):
+            best = np.sort(score[(group == key) & labeled])[::-1]
+            j = np.arange(1, len(best) + 1)
+            risk = beta.cdf(0.8, j, len(best) + 1 - j)
+            needed = j[risk <= 0.05 / 2][0]
+            if constraint is None:
+                assert cut == best[needed - 1]
+            else:  # selection rates are equal, so the floor binds in one group
+                assert cut <= best[needed - 1]
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than 50 labeled")

@@ -480,7 +480,9 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             changed = [
                 name
                 for name, value in self.get_params(deep=False).items()
-                if name not in _PAPER_PARAMETERS and value != defaults[name]
+                if name not in _PAPER_PARAMETERS
+                and not (np.isscalar(value) and value == defaults[name])
+                and value is not defaults[name]
             ]
             if changed:
                 raise ValueError(
