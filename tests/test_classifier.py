@@ -27,7 +27,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from fairpul import MinimumCost, RecallFloor
-from fairpul.classifier import FairPULClassifier, group_columns
+from fairpul._columns import group_columns
+from fairpul.classifier import FairPULClassifier
 from fairpul.crossfit import crossfit
 from fairpul.label_frequency import LabelFrequency
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairpul.deployment import rule_of
 from fairpul.doubts import warn_of_coarse_counts, warn_of_few_labels
-from fairpul.fitting import program_of, rule_of
+from fairpul.fitting import program_of
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
