@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from fairpul import MinimumCost, RecallFloor
+from fairpul import MinimumCost, RecallFloor, fit_rule
 from fairpul._columns import group_columns
 from fairpul.classifier import FairPULClassifier
 from fairpul.crossfit import crossfit
@@ -437,6 +437,24 @@ def test_patients_stay_in_one_fold(rows):
     assert_array_equal(with_groups, 0.5)
     # The other two rows of a patient are both in the same fold in 1 of 25 cases.
     assert (without == 1).mean() > 0.9
+
+
+def test_patients_and_weights_count_in_the_intervals_of_the_rule(rows):
+    model = LogisticRegression().fit(rows.X, rows.y)
+    score = model.predict_proba(rows.X)[:, 1]
+    given = {"sample_weight": 1 + np.arange(1500) % 3, "groups": np.arange(1500) // 3}
+    found = {}
+    for names in [(), ("sample_weight",), ("groups",), ("sample_weight", "groups")]:
+        passed = {name: given[name] for name in names}
+        clf = classifier(model, cv=None)
+        clf.fit(rows.X, rows.y, sensitive_features=rows.sex, **passed)
+        passed["cluster"] = passed.pop("groups", None)
+        rule = fit_rule(
+            score, rows.y, rows.sex, label_frequency=FREQUENCY, random_state=0, **passed
+        )
+        assert clf.rule_ == rule
+        found[names] = rule.realized["f"]["tpr"]
+    assert len(set(found.values())) == 4
 
 
 def test_fit_keywords_reach_the_estimator(rows):
