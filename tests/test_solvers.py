@@ -395,6 +395,11 @@ def test_equal_opportunity_by_hand():
     assert solution.tpr.tolist() == [1.0, 1.0]
     assert solution.selection_rate.tolist() == [0.5, 1.0]
     assert solution.value == pytest.approx(0.125, abs=1e-15)
+    # A missed positive at a cost of .2: .75 b - 1.2 * .625 b, nil for every b, of which
+    # the largest is taken.
+    cheap = MinimumCost(0.2, 1.0)
+    program = make_program(hulls, cheap, {"tpr": 0.0}, np.zeros(2))
+    assert solve(program, cheap).tpr.tolist() == [1.0, 1.0]
 
 
 def test_single_cuts_equal_brute_force():
