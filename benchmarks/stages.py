@@ -4,7 +4,8 @@ import numpy as np
 from timing import cpu_seconds
 
 from fairpul import GroupScores
-from fairpul.fitting import program_of, rule_of
+from fairpul.deployment import rule_of
+from fairpul.fitting import program_of
 from fairpul.label_frequency import resolve_label_frequency
 from fairpul.objectives import MinimumCost, check_tolerance
 from fairpul.solvers import solve

@@ -357,6 +357,33 @@ def test_many_groups_share_their_warnings():
     assert "The same goes for groups '1', '2', " in pooled[0]
 
 
+@pytest.mark.parametrize(
+    ("given", "doubt"),
+    [
+        ({"label_frequency": 0.9}, "One label frequency (0.9) was given for all"),
+        ({"class_prior": 0.3}, "One class prior was given for all groups"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*contradict")
+def test_the_audit_of_a_classifier_doubts_one_number_for_all_groups(given, doubt):
+    clf = FairPULClassifier(
+        LogisticRegression(max_iter=5000), random_state=0, cv=3, **given
+    )
+    clf.fit(DATA.X, DATA.labeled, sensitive_features=DATA.group)
+    assert any(doubt in text for text in clf.audit_.warnings)
+
+
+def test_a_prior_of_one_group_leaves_the_range_of_the_other():
+    one = audit(SCORES, threshold=0.1, class_prior={"f": (0.15, 0.1, 0.2)})
+    both = audit(SCORES, threshold=0.1, class_prior={"f": (0.15, 0.1, 0.2), "m": 0.25})
+    none = audit(SCORES, threshold=0.1)
+    assert one.rates["f"] == both.rates["f"]
+    assert one.rates["m"] == none.rates["m"]
+    assert [one.rates[key]["fpr"].tier for key in "fm"] == ["prior", "label frequency"]
+    assert "all label frequency or prior values" in one.gaps["fpr"].reason
+    assert "given the prevalence entered and over every share" in one.to_html()
+
+
 # Sensitivity and checks
 
 

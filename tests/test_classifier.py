@@ -26,8 +26,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from fairpul import MinimumCost, RecallFloor
-from fairpul.classifier import FairPULClassifier, group_columns
+from fairpul import MinimumCost, RecallFloor, fit_rule
+from fairpul._columns import group_columns
+from fairpul.classifier import FairPULClassifier
 from fairpul.crossfit import crossfit
 from fairpul.label_frequency import LabelFrequency
 
@@ -438,6 +439,24 @@ def test_patients_stay_in_one_fold(rows):
     assert (without == 1).mean() > 0.9
 
 
+def test_patients_and_weights_count_in_the_intervals_of_the_rule(rows):
+    model = LogisticRegression().fit(rows.X, rows.y)
+    score = model.predict_proba(rows.X)[:, 1]
+    given = {"sample_weight": 1 + np.arange(1500) % 3, "groups": np.arange(1500) // 3}
+    found = {}
+    for names in [(), ("sample_weight",), ("groups",), ("sample_weight", "groups")]:
+        passed = {name: given[name] for name in names}
+        clf = classifier(model, cv=None)
+        clf.fit(rows.X, rows.y, sensitive_features=rows.sex, **passed)
+        passed["cluster"] = passed.pop("groups", None)
+        rule = fit_rule(
+            score, rows.y, rows.sex, label_frequency=FREQUENCY, random_state=0, **passed
+        )
+        assert clf.rule_ == rule
+        found[names] = rule.realized["f"]["tpr"]
+    assert len(set(found.values())) == 4
+
+
 def test_fit_keywords_reach_the_estimator(rows):
     class WithKeyword(LogisticRegression):
         def fit(self, X, y, sample_weight=None, *, extra=None):
@@ -488,6 +507,13 @@ def test_the_group_is_read_from_a_column_of_numbers(rows, kind):
     predicted = clf.predict(kind(X))
     by_keyword = classifier().fit(X, rows.y, sensitive_features=rows.sex)
     assert_array_equal(predicted, by_keyword.predict(X, sensitive_features=rows.sex))
+
+
+@pytest.mark.parametrize(
+    "columns", [np.int64(0), np.array([0]), np.array(["sex"]), [np.int8(-3)]]
+)
+def test_columns_may_be_numpy_scalars(rows, columns):
+    assert list(group_columns(rows.frame, columns)["sex"]) == rows.sex.tolist()
 
 
 def test_columns_are_counted_and_named_as_the_estimator_does(rows):
@@ -556,16 +582,30 @@ def test_cross_validation_by_score_with_a_routing_request(rows, around):
     assert search.best_score_ > 0.7
     best = search.best_estimator_[-1] if around else search.best_estimator_
     assert best.groups_ == ("f", "m")
+    assert len(set(best.rule_.cuts)) == 2
+
+
+def assert_each_group_is_judged_by_itself(fitted, frame):
+    """Assert that the sex alone turns some decisions, at one and the same score."""
+    score = fitted.decision_function(frame)
+    f, m = (fitted.rule_.decide(score, np.full(len(score), sex)) for sex in "fm")
+    assert fitted.groups_ == ("f", "m")
+    assert np.mean(f != m) > 0.01
+    assert_array_equal(fitted.predict(frame), np.where(frame["sex"] == "f", f, m))
 
 
 def test_cross_validation_by_a_column_of_x(rows):
     clf = classifier(encoder_and(LogisticRegression()), sensitive_columns="sex")
-    result = cross_validate(clf, rows.frame, rows.y, cv=3, scoring="roc_auc")
+    result = cross_validate(
+        clf, rows.frame, rows.y, cv=3, scoring="roc_auc", return_estimator=True
+    )
     search = GridSearchCV(
         clf, {"estimator__logisticregression__C": [0.01, 1], "tolerance": [0.1]}, cv=3
     )
     search.fit(rows.frame, rows.y)
     assert (result["test_score"] > 0.6).all()
+    for fitted in (*result["estimator"], search.best_estimator_):
+        assert_each_group_is_judged_by_itself(fitted, rows.frame)
     assert search.predict(rows.frame).shape == (1500,)
     assert_array_equal(
         search.predict(rows.frame), search.best_estimator_.predict(rows.frame)
@@ -708,6 +748,29 @@ def test_a_copy_from_disk_predicts_the_same(rows, copied, base):
 def test_wrong_parameters_are_refused_in_fit(rows, parameters, message):
     with pytest.raises(ValueError, match=message):
         classifier(**parameters).fit(rows.X, rows.y, sensitive_features=rows.sex)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"constraint": "parity"}, ValueError),
+        ({"tolerance": 2}, ValueError),
+        ({"objective": "cost"}, TypeError),
+        ({"lottery": "never"}, ValueError),
+        ({"label_frequency": "e1"}, ValueError),
+        ({"label_frequency": [0.3, 0.4]}, TypeError),
+        ({"class_prior": 0.3}, ValueError),
+    ],
+)
+def test_wrong_parameters_are_refused_before_any_model_is_fitted(
+    rows, parameters, error
+):
+    class Unfittable(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            raise AssertionError("fitted")
+
+    with pytest.raises(error):
+        classifier(Unfittable(), **parameters).fit(rows.X, rows.y)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 
-from fairpul import Capacity, GroupScores, MinimumCost, RecallFloor, fit_rule
+from fairpul import (
+    Capacity,
+    GroupScores,
+    MinimumCost,
+    RecallFloor,
+    fit_rule,
+    frontier,
+)
 from fairpul.label_frequency import PeakRate
 
 KNOWN = {"a": 0.5, "b": 0.8}
@@ -99,6 +107,47 @@ def test_snapped_equal_opportunity_draws_no_lots_and_the_exact_one_one_edge_a_gr
     )
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [None, "equal_opportunity", "predictive_equality", "demographic_parity"],
+)
+@pytest.mark.parametrize(
+    "objective", [MinimumCost(3, 1), RecallFloor(0.6), Capacity(0.2)]
+)
+def test_with_one_rate_no_lottery_and_auto_are_one(constraint, objective):
+    asked = {"constraint": constraint, "objective": objective}
+    rule = fit(**asked, lottery=False)
+    assert rule == fit(**asked, lottery="auto")
+    assert not rule.has_lottery
+    # The certificate is the exact mixture's, with or without a lottery.
+    exact = fit(**asked, lottery=True)
+    assert rule.certificate == exact.certificate < 1e-9
+    assert rule.expected == exact.expected == exact.realized
+
+
+@pytest.mark.filterwarnings("ignore:.*(50 labeled|fewer than 60)")
+@pytest.mark.parametrize("label_frequency", [KNOWN, "peak_rate"])
+def test_under_20_labels_nothing_is_said_of_an_fpr_and_the_fit_goes_on(
+    label_frequency,
+):
+    score, labeled, group = make_rows()
+    rare = labeled & (group == "a")
+    for kept in (19, 20):
+        few = labeled & ~(rare & (np.cumsum(rare) > kept))
+        rule = fit(
+            (score, few, group),
+            constraint="equalized_odds",
+            label_frequency=label_frequency,
+        )
+        for rates in (rule.expected, rule.realized):
+            fprs = rates["a"]["fpr"], rates.gaps["fpr"]
+            assert [np.isnan(rate.estimate) for rate in fprs] == [kept < 20] * 2
+            if kept < 20:
+                assert all("fewer than 20 labeled" in rate.reason for rate in fprs)
+            assert np.isfinite(rates["b"]["fpr"].estimate)
+            assert np.isfinite(rates.gaps["tpr"].estimate)
+
+
 def cost(rates):
     """Error rate from the rates of the two groups of :func:`make_rows`."""
     _, _, group = make_rows()
@@ -175,6 +224,22 @@ def test_snapping_never_breaks_a_floor():
 def test_a_floor_above_the_capacity_names_the_nearest_feasible_one():
     with pytest.raises(ValueError, match=r"takes at least 0\.\d+"):
         fit(objective=Capacity(0.1, floor=RecallFloor(0.9)))
+
+
+def test_assured_floors_share_a_risk_of_5_percent_between_the_groups():
+    score, labeled, group = rows = make_rows()
+    floor = RecallFloor(0.8, assured=True)
+    for constraint in (None, "demographic_parity"):
+        rule = fit(rows, constraint=constraint, objective=floor, tolerance=0.0)
+        for key, ((cut, _),) in zip(rule.groups, rule.cuts, strict=True):
+            best = np.sort(score[(group == key) & labeled])[::-1]
+            j = np.arange(1, len(best) + 1)
+            risk = beta.cdf(0.8, j, len(best) + 1 - j)
+            needed = j[risk <= 0.05 / 2][0]
+            if constraint is None:
+                assert cut == best[needed - 1]
+            else:  # selection rates are equal, so the floor binds in one group
+                assert cut <= best[needed - 1]
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than 50 labeled")
@@ -342,6 +407,37 @@ def test_many_groups_and_both_costs():
 def test_bad_options_are_refused(options, text):
     with pytest.raises(ValueError, match=text):
         fit(**options)
+
+
+def with_a_group_of_labeled_rows_only():
+    score, labeled, group = make_rows()
+    return (
+        np.append(score, np.full(80, 0.5)),
+        np.append(labeled, np.ones(80, dtype=bool)),
+        np.append(group, np.full(80, "c")),
+    )
+
+
+@pytest.mark.parametrize("constraint", ["predictive_equality", "equalized_odds"])
+def test_a_group_without_negatives_has_no_fpr_to_equalize(constraint):
+    rows = with_a_group_of_labeled_rows_only()
+    message = r"All rows of groups \['c'\] are positive, so they have no false"
+    with pytest.raises(ValueError, match=message):
+        fit(rows, constraint=constraint, label_frequency="peak_rate")
+    with pytest.raises(ValueError, match=message):
+        frontier(GroupScores(*rows), constraint=constraint)
+
+
+def test_a_group_without_negatives_can_have_the_tpr_of_the_others():
+    rows = with_a_group_of_labeled_rows_only()
+    rule = fit(rows, label_frequency="peak_rate", lottery=True)
+    assert rule.expected.gaps["tpr"].estimate < 1e-12
+    assert rule.expected["c"]["fpr"].reason == "no negative row"
+    message = "All rows of group 'c' are labeled"
+    with pytest.raises(ValueError, match=message):
+        fit(rows, label_frequency=1)
+    with pytest.raises(ValueError, match=message):
+        fit(rows, label_frequency="peak_rate", class_prior=0.9)
 
 
 def test_an_objective_of_the_wrong_type_is_refused():

@@ -64,6 +64,9 @@ def test_peak_rate_asks_for_a_sixth_of_the_labeled_rows():
     assert peak_rate(*table) == 70 / 80
     # A quarter, 90 rows: only the whole group is left.
     assert peak_rate(*table, fraction=1 / 4) == 360 / 1000
+    # 60 rows are enough, 59 are not.
+    assert peak_rate(*counts((60, 54), (40, 20), (900, 286))) == 54 / 60
+    assert peak_rate(*counts((59, 54), (41, 20), (900, 286))) == 74 / 100
 
 
 def test_peak_rate_of_a_small_group_is_its_labeled_share():
@@ -373,6 +376,20 @@ def test_sharpening_repairs_a_score_that_orders_badly():
     assert (bare.method, sharp.method) == ("peak_rate, bare", "peak_rate")
 
 
+def test_a_sharpened_peak_holds_a_quarter_of_the_labels_and_a_bare_one_a_sixth():
+    X, labeled, score = interactions(3000, 13)
+    scores = GroupScores(score, labeled, None)
+    sharpened, _ = _sharpening.sharpen(scores, X, None, np.random.RandomState(0))
+    m = labeled.sum()
+    for order, x, share in ((sharpened, X, m / 4), (scores, None, m / 6)):
+        points = order.points(0)
+        large = points.accepted >= share
+        peak = np.max(points.labeled[large] / points.accepted[large])
+        found = PeakRate(random_state=0).estimate(score, labeled, X=x)["all"]
+        assert found.estimate == peak
+        assert found.low == label_frequency_bound(points.accepted, points.labeled)
+
+
 def test_sharpening_is_fixed_by_random_state_and_the_same_for_every_frame():
     X, labeled, score = interactions(600, 14)
     names = [f"x{j}" for j in range(4)]
@@ -485,10 +502,15 @@ def test_numeric_table_codes_categories_in_their_order():
 
 def test_blend_ignores_an_order_that_runs_against_the_labels():
     rng = np.random.default_rng(20)
-    good, codes = rng.random(2000), np.zeros(2000, np.intp)
-    labeled = rng.random(2000) < good
-    blended = _sharpening.blend([good, -(good**3)], labeled, codes, codes)
+    (good, against), codes = rng.normal(size=(2, 2000)), np.zeros(2000, np.intp)
+    labeled = rng.random(2000) < expit(2 * good - against)
+    blended = _sharpening.blend([good, against], labeled, codes, codes)
     np.testing.assert_array_equal(np.argsort(blended), np.argsort(good))
+    # Where all run against them, all count the same.
+    labeled = rng.random(2000) < expit(-2 * good - against)
+    blended = _sharpening.blend([good, against], labeled, codes, codes)
+    equal = sum(_sharpening.normal_scores(part, codes) for part in (good, against))
+    np.testing.assert_array_equal(np.argsort(blended), np.argsort(equal))
 
 
 # --- floors, few labels, pooling --------------------------------------------------
@@ -527,6 +549,16 @@ def test_a_group_with_few_labels_takes_the_label_frequency_of_all():
     assert found["m"].low == pytest.approx(
         PeakRate().estimate(score[alone], labeled[alone])["all"].low, rel=1e-12
     )
+
+
+def test_a_group_of_60_labeled_rows_has_a_label_frequency_of_its_own():
+    d = simulated(4000, 21, c=(0.6, 0.6))
+    rare = d.labeled & (d.group == "m")
+    for kept in (59, 60):
+        labeled = d.labeled & ~(rare & (np.cumsum(rare) > kept))
+        found = PeakRate().estimate(d.score, labeled, group=d.group)
+        assert found["m"].method.endswith("pooled") == (kept < 60)
+        assert not found["f"].method.endswith("pooled")
 
 
 def test_pooled_gives_one_value_that_leaves_every_group_negatives():
@@ -589,6 +621,15 @@ def test_a_prior_gives_labeled_share_over_prior(scores):
     assert found["f"].high == 1.0
 
 
+def test_groups_without_a_prior_are_estimated(scores):
+    f, _ = shares(scores)
+    estimated = resolve_label_frequency("peak_rate", None, scores)
+    found = resolve_label_frequency("peak_rate", {"f": (0.5, 0.4, 0.6)}, scores)
+    assert list(found) == ["f", "m"]
+    assert found["f"] == LabelFrequency(f / 0.5, f / 0.6, f / 0.4, "class_prior")
+    assert found["m"] == estimated["m"]
+
+
 @pytest.mark.parametrize(
     ("label_frequency", "class_prior", "message"),
     [
@@ -601,7 +642,9 @@ def test_a_prior_gives_labeled_share_over_prior(scores):
         ("known", None, "must be one of"),
         (0.5, 0.5, "not both"),
         ("top_rate", 0.5, "not both"),
-        ("peak_rate", {"f": 0.5}, r"missing \['m'\]"),
+        ("peak_rate", {}, r"missing \['f', 'm'\]"),
+        ("peak_rate", {"f": 0.5, "x": 0.5}, r"not a group \['x'\]"),
+        ("peak_rate", {"x": 0.5}, r"missing \['f', 'm'\], not a group \['x'\]"),
         ("peak_rate", 1.0, "below 1"),
         ("peak_rate", 0.1, "group 'f' must be at least the share"),
         ("peak_rate", {"f": (0.5, 0.6, 0.7), "m": 0.5}, "low <= point <= high"),

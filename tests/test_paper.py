@@ -377,8 +377,23 @@ def test_the_classifier_offers_the_papers_method(patients, constraint):
 @pytest.mark.parametrize(
     ("parameters", "fit", "message"),
     [
-        ({"cv": 4}, {}, r"cannot use \['cv'\]"),
-        ({"tolerance": 0.1}, {}, r"cannot use \['tolerance'\]"),
+        *(
+            ({name: value}, {}, rf"cannot use \['{name}'\]")
+            for name, value in {
+                "tolerance": 0.1,
+                "objective": MinimumCost(),
+                "label_frequency": 0.4,
+                "class_prior": {"f": 0.2, "m": 0.3},
+                "cv": [(np.arange(9), np.arange(9))] * 3,
+                "deploy": "refit",
+                "sensitive_columns": np.array([0]),
+                "lottery": True,
+            }.items()
+        ),
+        *(
+            ({}, {name: np.arange(4000)}, rf"cannot use \['{name}'\]")
+            for name in ("groups", "row_id", "check_input")
+        ),
         ({"constraint": None}, {}, "knows the constraints"),
         ({}, {"sample_weight": np.ones(4000)}, r"cannot use \['sample_weight'\]"),
         ({}, {"sensitive_features": None}, "needs two or more; got one"),

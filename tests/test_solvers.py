@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import linprog
 from scipy.stats import norm
 
+from fairpul import fit_rule
 from fairpul.group_scores import GroupScores
 from fairpul.lottery import exact_mixtures
 from fairpul.objectives import Capacity, MinimumCost, RecallFloor, check_tolerance
@@ -24,55 +26,99 @@ CONSTRAINTS = [
     "predictive_equality",
     "demographic_parity",
 ]
-# What the issue of exactness allows: HiGHS itself answers to 1e-10.
+# HiGHS itself answers to 1e-10.
 EXACT = 1e-9
 
 
-def full_lp(program):
-    """Optimum over all cuts of the hulls at once, written out row by row."""
-    rates = list(program.tolerance)
-    sizes = [len(hull.points) for hull in program.hulls]
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    n = start[-1] + len(rates)
+def full_lp(tables, gaps, objective):
+    """Optimum over all cuts at once, written out row by row; None if there is none.
+
+    ``tables`` has the TPR, selection rate and FPR of each cut of every group, the
+    group's share and its prior.
+    """
+    k = len(tables)
+    ends = np.cumsum([0] + [len(tpr) for tpr, *_ in tables])
+    n = ends[-1] + len(gaps)
     cost, upper, upper_end, equal = np.zeros(n), [], [], []
+    floor = objective if isinstance(objective, RecallFloor) else None
+    if isinstance(objective, Capacity):
+        floor = objective.floor
+    positives = sum(share * prior for *_, share, prior in tables)
 
     def row(s, value):
         line = np.zeros(n)
-        line[start[s] : start[s + 1]] = value
+        line[ends[s] : ends[s + 1]] = value
         return line
 
-    for s, hull in enumerate(program.hulls):
-        cost += row(s, program.tpr_cost[s] * hull.points.tpr)
-        cost += row(s, program.selection_cost[s] * hull.points.selection_rate)
-        equal.append(row(s, 1.0))
-        upper.append(-row(s, hull.points.tpr))
-        upper_end.append(-program.floor[s])
-        for number, rate in enumerate(rates):
-            line = row(s, hull.rate(rate))
-            line[start[-1] + number] = -1
-            upper += [line, -line]
-            upper_end += [program.tolerance[rate], 0.0]
-    if np.isfinite(program.budget):
-        upper.append(
-            sum(
-                row(s, hull.share * hull.points.selection_rate)
-                for s, hull in enumerate(program.hulls)
+    for s, (tpr, selection, fpr, share, prior) in enumerate(tables):
+        if isinstance(objective, MinimumCost):
+            missed = prior * objective.false_negative * (1 - tpr)
+            cost += row(
+                s, share * (missed + (1 - prior) * objective.false_positive * fpr)
             )
-        )
-        upper_end.append(program.budget)
+        elif isinstance(objective, Capacity):
+            cost += row(s, share * prior * (1 - tpr) / positives)
+        else:
+            cost += row(s, share * selection)
+        equal.append(row(s, 1.0))
+        if floor is not None:
+            upper.append(-row(s, tpr))
+            upper_end.append(-floor.recall)
+        values = {"tpr": tpr, "selection_rate": selection, "fpr": fpr}
+        for number, (rate, gap) in enumerate(gaps.items()):
+            line = row(s, values[rate])
+            line[ends[-1] + number] = -1
+            upper += [line, -line]
+            upper_end += [gap, 0.0]
+    if isinstance(objective, Capacity):
+        upper.append(sum(row(s, t[3] * t[1]) for s, t in enumerate(tables)))
+        upper_end.append(objective.share)
     result = linprog(
         cost,
-        A_ub=np.array(upper),
-        b_ub=upper_end,
-        A_eq=np.array(equal),
-        b_eq=np.ones(len(sizes)),
-        bounds=[(0, None)] * start[-1] + [(0, 1)] * len(rates),
+        A_ub=sparse.csr_array(np.array(upper)) if upper else None,
+        b_ub=upper_end or None,
+        A_eq=sparse.csr_array(np.array(equal)),
+        b_eq=np.ones(k),
+        bounds=[(0, None)] * ends[-1] + [(0, 1)] * len(gaps),
         options={
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
         },
     )
-    return result.fun + program.constant if result.status == 0 else None
+    return result.fun if result.status == 0 else None
+
+
+def table_of(score, labeled, weight, share, frequency):
+    """Rates of every cut of one group's rows, counted cut by cut."""
+    cuts = np.append(np.inf, np.unique(score)[::-1])
+    accepted = (score >= cuts[:, None]).astype(float)
+    mass, hits = weight.sum(), weight[labeled].sum()
+    tpr = accepted[:, labeled] @ weight[labeled] / hits
+    selection = accepted @ weight / mass
+    prior = hits / mass / frequency
+    return tpr, selection, (selection - prior * tpr) / (1 - prior), share, prior
+
+
+def tables_of(rows, frequency):
+    """Rates of every cut of every group, hulls unknown."""
+    weight = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
+    return [
+        table_of(
+            rows.score[member],
+            rows.labeled[member],
+            weight[member],
+            weight[member].sum() / weight.sum(),
+            c,
+        )
+        for member, c in ((rows.codes == s, c) for s, c in frequency.items())
+    ]
+
+
+def tables_of_hulls(program):
+    return [
+        (h.points.tpr, h.points.selection_rate, h.fpr, h.share, h.prior)
+        for h in program.hulls
+    ]
 
 
 def random_rows(rng):
@@ -87,30 +133,37 @@ def random_rows(rng):
     return GroupScores(score, labeled, group, sample_weight=weight)
 
 
-def random_program(rng):
+def random_problem(rng):
+    """Rows, label frequencies, constraint, tolerances and objective."""
     rows = random_rows(rng)
     k = len(rows.groups)
-    hulls = []
-    for s in range(k):
-        hull = rows.points(s).hull()
-        least = hull.labeled_share
-        c = rng.uniform(least + 0.02 * (1 - least), 1)
-        hulls.append(GroupHull(hull, float(rows.shares[s]), c))
+    least = np.array([rows.points(s).labeled_share for s in range(k)])
+    frequency = rng.uniform(least + 0.02 * (1 - least), 1)
     constraint = CONSTRAINTS[rng.integers(5)]
     gaps = check_tolerance(constraint, 0.0)
     gaps = {rate: float(rng.choice([0, 0.02, 0.1])) for rate in gaps}
     kind = rng.random()
     objective = MinimumCost(float(rng.uniform(0, 5)), float(rng.uniform(0.01, 5)))
-    floor = np.zeros(k)
     if kind < 0.25:
         objective = RecallFloor(float(rng.random()))
-        floor[:] = objective.recall
     elif kind < 0.4:
         objective = Capacity(float(rng.random()))
     elif kind < 0.55:
         objective = Capacity(float(rng.random()), RecallFloor(float(rng.random() / 2)))
-        floor[:] = objective.floor.recall
-    return make_program(hulls, objective, gaps, floor), objective
+    return rows, dict(enumerate(frequency.tolist())), constraint, gaps, objective
+
+
+def random_program(rng):
+    rows, frequency, _, gaps, objective = random_problem(rng)
+    hulls = [
+        GroupHull(rows.points(s).hull(), float(rows.shares[s]), c)
+        for s, c in frequency.items()
+    ]
+    floor = objective if isinstance(objective, RecallFloor) else None
+    if isinstance(objective, Capacity):
+        floor = objective.floor
+    floors = np.full(len(hulls), 0.0 if floor is None else floor.recall)
+    return make_program(hulls, objective, gaps, floors), objective
 
 
 def mixture_rates(program, solution):
@@ -124,29 +177,63 @@ def mixture_rates(program, solution):
     return {rate: np.array(values) for rate, values in rates.items()}
 
 
+@pytest.mark.filterwarnings("ignore:.*label")
 @pytest.mark.parametrize("seed", range(10))
-def test_a_thousand_random_problems_equal_the_full_lp(seed):
+def test_a_thousand_random_rules_equal_the_full_lp(seed):
     rng = np.random.default_rng(seed)
     infeasible = 0
     for _ in range(100):
-        program, objective = random_program(rng)
-        reference = full_lp(program)
+        rows, frequency, constraint, gaps, objective = random_problem(rng)
+        tables = tables_of(rows, frequency)
+        reference = full_lp(tables, gaps, objective)
+        asked = {
+            "constraint": constraint,
+            "tolerance": gaps,
+            "objective": objective,
+            "label_frequency": frequency,
+            "lottery": True,
+        }
         if reference is None:
             with pytest.raises(ValueError, match="takes at least"):
-                solve(program, objective)
+                fit_rule(rows, **asked)
             infeasible += 1
             continue
-        solution = solve(program, objective)
-        assert solution.value == pytest.approx(reference, abs=EXACT)
-        assert 0 <= solution.certificate < EXACT
-        rates = mixture_rates(program, solution)
-        value = program.value(rates["tpr"], rates["selection_rate"])
+        rule = fit_rule(rows, **asked)
+        value = rule.objective_value
+        if isinstance(objective, Capacity):
+            value = 1 - value
         assert value == pytest.approx(reference, abs=EXACT)
-        for rate, gap in program.tolerance.items():
-            assert np.ptp(rates[rate]) <= gap + EXACT
-        assert (rates["tpr"] >= program.floor - EXACT).all()
-        assert program.shares @ rates["selection_rate"] <= program.budget + EXACT
+        assert 0 <= rule.certificate < EXACT
+        check_decisions(rule, rows, tables, gaps, objective, reference)
     assert infeasible < 20
+
+
+def check_decisions(rule, rows, tables, gaps, objective, reference):
+    """Assert what a rule promises on the rows, from its probabilities alone."""
+    accepted = rule.acceptance_probability(rows.score, rows.codes)
+    weight = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
+    everyone = [rows.codes == s for s in range(len(tables))]
+    tpr, selection = (
+        np.array([np.average(accepted[r], weights=weight[r]) for r in of_groups])
+        for of_groups in ([r & rows.labeled for r in everyone], everyone)
+    )
+    share, prior = np.array([table[3:] for table in tables]).T
+    fpr = (selection - prior * tpr) / (1 - prior)
+    rates = {"tpr": tpr, "selection_rate": selection, "fpr": fpr}
+    for rate, gap in gaps.items():
+        assert np.ptp(rates[rate]) <= gap + EXACT
+    if isinstance(objective, MinimumCost):
+        missed = objective.false_negative * prior * (1 - tpr)
+        value = share @ (missed + objective.false_positive * (1 - prior) * fpr)
+    elif isinstance(objective, RecallFloor):
+        value = share @ selection
+        assert tpr.min() >= objective.recall - EXACT
+    else:
+        value = 1 - (share * prior) @ tpr / (share @ prior)
+        assert share @ selection <= objective.share + EXACT
+        if objective.floor is not None:
+            assert tpr.min() >= objective.floor.recall - EXACT
+    assert value == pytest.approx(reference, abs=EXACT)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -234,8 +321,9 @@ def test_column_generation_agrees_with_the_searches_along_one_axis():
 def test_any_multipliers_bound_the_optimum_from_below():
     rng = np.random.default_rng(1)
     for _ in range(50):
-        program, _ = random_program(rng)
-        reference = full_lp(program)
+        program, objective = random_program(rng)
+        tables = tables_of_hulls(program)
+        reference = full_lp(tables, program.tolerance, objective)
         if reference is None:
             continue
         k = len(program.hulls)
@@ -307,6 +395,11 @@ def test_equal_opportunity_by_hand():
     assert solution.tpr.tolist() == [1.0, 1.0]
     assert solution.selection_rate.tolist() == [0.5, 1.0]
     assert solution.value == pytest.approx(0.125, abs=1e-15)
+    # A missed positive at a cost of .2: .75 b - 1.2 * .625 b, nil for every b, of which
+    # the largest is taken.
+    cheap = MinimumCost(0.2, 1.0)
+    program = make_program(hulls, cheap, {"tpr": 0.0}, np.zeros(2))
+    assert solve(program, cheap).tpr.tolist() == [1.0, 1.0]
 
 
 def test_single_cuts_equal_brute_force():
@@ -381,5 +474,6 @@ def test_a_cost_of_zero_leaves_an_optimal_rule(cost, constraint):
     gaps = check_tolerance(constraint, 0.0)
     program = make_program(program.hulls, cost, gaps, np.zeros(len(program.hulls)))
     solution = solve(program, cost)
-    assert solution.value == pytest.approx(full_lp(program), abs=EXACT)
+    reference = full_lp(tables_of_hulls(program), gaps, cost)
+    assert solution.value == pytest.approx(reference, abs=EXACT)
     assert solution.certificate < EXACT

@@ -5,7 +5,13 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from fairpul._validation import check_cluster, check_labels, check_score, check_weight
+from fairpul._validation import (
+    check_cluster,
+    check_labels,
+    check_row_id,
+    check_score,
+    check_weight,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +33,29 @@ def test_every_coding_of_labels_is_read_and_kept(y, codes):
     assert labeled.dtype == bool
     assert labeled.tolist() == [True, False, False]
     assert classes.tolist() == codes
+
+
+def test_nullable_columns_keep_their_kind_of_number():
+    counts = check_labels(pd.Series([1, 0], dtype="Int64"))[1]
+    assert counts.dtype == np.int64
+    assert check_labels(pd.Series([True, False], dtype="boolean"))[1].dtype == bool
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_labels,
+        check_score,
+        lambda column: check_weight(column, 3),
+        lambda column: check_cluster(column, 3),
+        lambda column: check_row_id(column, 3),
+    ],
+)
+def test_masked_values_are_not_read_from_under_the_mask(check):
+    whole = np.ma.masked_array([1, 0, 0], [False, False, False])
+    check(whole)
+    with pytest.raises(ValueError, match="masked in 1 rows"):
+        check(np.ma.masked_array([1, 0, 0], [False, True, False]))
 
 
 def test_classes_keep_the_dtype_of_the_caller():

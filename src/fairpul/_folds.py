@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from fairpul._callers import depth_in_package
+from fairpul._validation import check_row_id
 
 #: The median of fewer models is no majority.
 FEWEST_FOLDS = 3
@@ -34,12 +35,7 @@ def row_order(
     """Order in which rows are dealt to folds: as given, or shuffled by their ids."""
     if row_id is None:
         return np.arange(n_rows)
-    ids = np.asarray(row_id)
-    if ids.shape != (n_rows,):
-        raise ValueError(
-            f"row_id must hold one id for each of {n_rows} rows, got shape {ids.shape}."
-        )
-    _, by_id = np.unique(ids, return_index=True)
+    _, by_id = np.unique(check_row_id(row_id, n_rows), return_index=True)
     if len(by_id) < n_rows:
         raise ValueError(
             f"row_id must be unique in fit, got {len(by_id)} ids for {n_rows} rows. "

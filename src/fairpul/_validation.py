@@ -26,7 +26,9 @@ def check_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         )
     column: NDArray[Any] = y
     if not _is_column(y):
-        column = _plain_labels(column_or_1d(y, warn=True))
+        _refuse_mask(y, "labels")
+        # NumPy first: scikit-learn reads nullable integers and booleans as floats.
+        column = _plain_labels(column_or_1d(np.asarray(y), warn=True))
     if _holds_codes(column):
         values: list[Any] = [int(column.min()), 1]
     else:
@@ -131,6 +133,7 @@ def check_score(score: Any) -> NDArray[Any]:
 
 def _one_column(score: Any) -> NDArray[Any]:
     """Score as an array of one dimension, for (n, 1) is no mistake but (n, 2) is."""
+    _refuse_mask(score, "scores")
     shape = score.shape if hasattr(score, "shape") else np.shape(score)
     if len(shape) == 2 and shape[1] == 2:
         raise ValueError(
@@ -144,6 +147,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Nonnegative, finite sampling weights, or None."""
     if sample_weight is None:
         return None
+    _refuse_mask(sample_weight, "sample weights")
     weight = _as_float(column_or_1d(sample_weight), "sample weights")
     _check_length("sample_weight", len(weight), n_rows)
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
@@ -164,6 +168,7 @@ def check_cluster(cluster: Any, n_rows: int) -> NDArray[np.intp] | None:
     """Integer codes of the clusters of rows that belong together, or None."""
     if cluster is None:
         return None
+    _refuse_mask(cluster, "clusters")
     return _coded(cluster, n_rows, "cluster", "each of them a cluster of its own")
 
 
@@ -207,6 +212,36 @@ def check_decision(decision: Any, name: str = "decision") -> NDArray[Any]:
             f"{column.max():.4g}."
         )
     return column
+
+
+def check_row_id(row_id: Any, n_rows: int) -> NDArray[Any]:
+    """Ids of the rows as an array of integers or strings."""
+    _refuse_mask(row_id, "row_id")
+    # NumPy first: scikit-learn reads nullable integers as floats.
+    ids: NDArray[Any] = column_or_1d(np.asarray(row_id))
+    _check_length("row_id", len(ids), n_rows)
+    if not n_rows:
+        return ids.astype(np.int64)
+    if ids.dtype.kind == "O" and (
+        all(isinstance(one, str) for one in ids) or {type(one) for one in ids} == {int}
+    ):
+        ids = np.array(ids.tolist())
+    if ids.dtype.kind not in "iuU":
+        raise ValueError(
+            f"row_id must hold integers or strings, none missing; got {ids.dtype}."
+        )
+    return ids
+
+
+def _refuse_mask(values: Any, what: str) -> None:
+    """Refuse masked values, which NumPy would read as what is under the mask."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return
+    n_masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
+    if n_masked:
+        raise ValueError(
+            f"The {what} are masked in {n_masked} rows. Drop these rows or fill them."
+        )
 
 
 def _n_missing(column: NDArray[Any]) -> int:

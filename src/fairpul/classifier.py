@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, check_random_state, get_tags
@@ -18,6 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from fairpul._columns import group_columns
 from fairpul._groups import codes_of, encode_groups
 from fairpul._validation import check_labels, check_weight
 from fairpul.audit import Audit, audit
@@ -25,7 +24,8 @@ from fairpul.crossfit import crossfit, is_prefit, median_score, refit
 from fairpul.fitting import fit_rule
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
-from fairpul.objectives import check_objective, check_tolerance
+from fairpul.label_frequency._resolve import check_label_frequency
+from fairpul.objectives import check_lottery, check_objective, check_tolerance
 from fairpul.operating_points import segment_posterior
 from fairpul.paper import fit_paper
 
@@ -60,7 +60,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         P(labeled | positive), or how to estimate it, in each group. Rules on TPR and
         selection rate alone do not depend on it.
     class_prior : float or dict, default=None
-        P(positive), if known, instead of a label frequency.
+        P(positive), if known, instead of a label frequency; per group also
+        ``(point, low, high)``. That of groups which a dict leaves out is estimated.
     cv : int, splitter, iterable or None, default=5
         Folds, at least 3. None or a ``FrozenEstimator``: the estimator is fitted
         already and the rows are held out.
@@ -294,14 +295,11 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                     'method="paper" has. Use fairpul.audit on held-out rows.'
                 )
             # One number for all groups is doubted; as a dict it would be believed.
-            one_for_all = isinstance(self.label_frequency, Real)
-            found = self._audit = audit(
-                self._scores,
-                rule=self.rule_,
-                label_frequency=(
-                    self.label_frequency if one_for_all else self.label_frequency_
-                ),
-            )
+            known: dict[str, Any] = {"label_frequency": self.label_frequency_}
+            for name in ("label_frequency", "class_prior"):
+                if isinstance(getattr(self, name), Real):
+                    known = {name: getattr(self, name)}
+            found = self._audit = audit(self._scores, rule=self.rule_, **known)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -481,7 +479,9 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             changed = [
                 name
                 for name, value in self.get_params(deep=False).items()
-                if name not in _PAPER_PARAMETERS and value != defaults[name]
+                if name not in _PAPER_PARAMETERS
+                and not (np.isscalar(value) and value == defaults[name])
+                and value is not defaults[name]
             ]
             if changed:
                 raise ValueError(
@@ -498,6 +498,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         # Refused before any model is fitted.
         check_objective(self.objective)
         check_tolerance(self.constraint, self.tolerance)
+        check_lottery(self.lottery)
+        check_label_frequency(self.label_frequency, self.class_prior)
 
     def _group(self, X: Any, sensitive_features: Any) -> Any:
         """Group of each row, from the keyword or from columns of X; None for none."""
@@ -545,56 +547,3 @@ def _check_binary_labels(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[Any]]
             f"{kind}; recode it to 1 for labeled and 0 for unlabeled rows."
         )
     return check_labels(y)
-
-
-def group_columns(X: Any, columns: str | int | Sequence[str | int]) -> Any:
-    """Columns of X that hold the group, by name or position.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> group_columns(np.array([[0.5, 1.0], [0.2, 0.0]]), 1).ravel()
-    array([1., 0.])
-    """
-    wanted = [columns] if isinstance(columns, str | int) else list(columns)
-    names = None
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        names = frame.columns
-        n_columns = len(names)
-    elif issparse(X) or isinstance(X, np.ndarray):
-        n_columns = X.shape[1] if X.ndim == 2 else 0
-    else:
-        n_columns = min((len(row) for row in X), default=0)
-    positions = [_position(column, names, n_columns) for column in wanted]
-    if names is not None:
-        return frame[:, positions].to_native()
-    if issparse(X):
-        return X.tocsc()[:, positions].toarray()
-    if isinstance(X, np.ndarray):
-        return X[:, positions]
-    # Lists may mix types that an array would turn into strings.
-    rows = [tuple(row[j] for j in positions) for row in X]
-    return rows if len(positions) > 1 else [row[0] for row in rows]
-
-
-def _position(column: str | int, names: Sequence[str] | None, n_columns: int) -> int:
-    if isinstance(column, str):
-        if names is None:
-            raise ValueError(
-                f"sensitive_columns names column {column!r}, but X has no column "
-                "names. Give positions, or pass a DataFrame (in a Pipeline: "
-                "set_output(transform='pandas'))."
-            )
-        if column not in names:
-            raise ValueError(
-                f"sensitive_columns names column {column!r}, which X lacks; it has "
-                f"{list(names)!r}."
-            )
-        return list(names).index(column)
-    if not -n_columns <= column < n_columns:
-        raise ValueError(
-            f"sensitive_columns asks for column {column!r} of X, which has "
-            f"{n_columns} columns."
-        )
-    return column % n_columns

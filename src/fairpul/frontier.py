@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairpul.deployment import rule_of
 from fairpul.doubts import warn_of_coarse_counts, warn_of_few_labels
-from fairpul.fitting import program_of, rule_of
+from fairpul.fitting import program_of
 from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import resolve_label_frequency
@@ -37,7 +38,8 @@ class Frontier:
     costs : ndarray of shape (n_tolerances,)
         Objective of the exact mixtures: cost, selection rate, or recall.
     gaps : ndarray of shape (n_tolerances,)
-        Largest gap of the exact mixtures among the constrained rates.
+        Largest gap of the exact mixtures among the constrained rates; nan where an FPR
+        is constrained and some group has too few labeled rows to tell it.
     """
 
     tolerances: NDArray[np.float64]
@@ -98,16 +100,18 @@ def frontier(
         )
     goal = check_objective(objective)
     frequency = resolve_label_frequency(label_frequency, class_prior, scores)
-    program = program_of(scores, frequency, goal, {})
+    program = program_of(scores, frequency, goal, check_tolerance(constraint, 0.0))
     warn_of_few_labels(scores)
     if tolerances is None:
-        widest = _largest_gap(scores, program, solve(program, goal), constraint)
+        free = solve(replace(program, tolerance={}), goal)
+        widest = _largest_gap(program, free, constraint)
         tolerances = np.linspace(0.0, min(1.0, widest), 21)
     allowed = np.atleast_1d(np.asarray(tolerances, dtype=np.float64))
+    unknown = "fpr" in program.tolerance and _some_fpr_is_unknown(scores, program)
     rules, gaps = [], []
-    follower = Follower(replace(program, tolerance=check_tolerance(constraint, 0.0)))
-    for gap in allowed.tolist():
-        program = replace(program, tolerance=check_tolerance(constraint, gap))
+    follower = Follower(program)
+    for tolerance in allowed.tolist():
+        program = replace(program, tolerance=check_tolerance(constraint, tolerance))
         solution = solve(program, goal, follower)
         rules.append(
             rule_of(
@@ -120,19 +124,15 @@ def frontier(
                 lottery=True,
             )
         )
-        gaps.append(_largest_gap(scores, program, solution, constraint))
+        gap = np.nan if unknown else _largest_gap(program, solution, constraint)
+        gaps.append(gap)
     warn_of_coarse_counts(scores, rules)
     costs = [rule.objective_value for rule in rules]
     return Frontier(allowed, tuple(rules), np.array(costs), np.array(gaps))
 
 
-def _largest_gap(
-    scores: GroupScores | GroupCounts,
-    program: Program,
-    solution: Solution,
-    constraint: str,
-) -> float:
-    """Largest gap of a solution; nan where some FPR rests on too few labels."""
+def _largest_gap(program: Program, solution: Solution, constraint: str) -> float:
+    """Largest gap of a solution among the constrained rates."""
     tpr, selection = solution.tpr, solution.selection_rate
     prior = np.array([hull.prior for hull in program.hulls])
     rates = {
@@ -140,8 +140,12 @@ def _largest_gap(
         "selection_rate": selection,
         "fpr": (selection - prior * tpr) / (1 - prior),
     }
-    for number, hull in enumerate(program.hulls):
-        few = scores.m_effective(number) < FEWEST_LABELED
-        if few and hull.label_frequency < 1:
-            rates["fpr"][number] = np.nan
     return max(float(np.ptp(rates[rate])) for rate in CONSTRAINTS[constraint])
+
+
+def _some_fpr_is_unknown(scores: GroupScores | GroupCounts, program: Program) -> bool:
+    """Whether the FPR of some group rests on too few labels, as in its rates."""
+    return any(
+        scores.m_effective(number) < FEWEST_LABELED and hull.label_frequency < 1
+        for number, hull in enumerate(program.hulls)
+    )

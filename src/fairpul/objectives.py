@@ -151,6 +151,12 @@ def check_tolerance(constraint: Any, tolerance: Any) -> dict[str, float]:
     return {rate: float(gap) for rate, gap in allowed.items()}
 
 
+def check_lottery(lottery: Any) -> None:
+    """Refuse all but ``"auto"``, True and False."""
+    if not (isinstance(lottery, bool) or lottery == "auto"):
+        raise ValueError(f'lottery must be "auto", True or False, got {lottery!r}.')
+
+
 def needs_label_frequency(objective: Objective, tolerance: Mapping[str, float]) -> bool:
     """Whether the best rule depends on how often positives are labeled.
 

@@ -295,6 +295,8 @@ def _gap(
     rates = [rate.estimate for rate in column]
     values = [rate.estimate for rate in rates]
     tier = max((rate.tier for rate in rates), key=TIERS.index)
+    # A prior may be known of some groups only.
+    given = " or ".join(t for t in TIERS if t in {rate.tier for rate in rates})
     missing = [
         f"{key!r}: {rate.reason}"
         for key, rate in zip(groups, rates, strict=True)
@@ -302,10 +304,10 @@ def _gap(
     ]
     if missing:
         return Estimate.undefined(tier, "undefined in group " + ", ".join(missing))
-    reasons = [] if tier == "c-free" else [f"conditional on the {tier} of each group"]
+    reasons = [] if tier == "c-free" else [f"conditional on the {given} of each group"]
     if any(rate.span is not None for rate in column):
         low, high = _interval_over_ranges(column, tuned=tuned, level=level)
-        return _estimate_of_ranges(values, low, high, tier)
+        return _estimate_of_ranges(values, low, high, tier, given)
     low, high = gap_interval(
         [rate.center for rate in column],
         [rate.se for rate in column],
@@ -343,9 +345,9 @@ def _interval_over_ranges(
 
 
 def _estimate_of_ranges(
-    values: Sequence[float], low: float, high: float, tier: str
+    values: Sequence[float], low: float, high: float, tier: str, given: str
 ) -> Estimate:
-    reason = f"over all {tier} values that are possible in each group"
+    reason = f"over all {given} values that are possible in each group"
     if low == 0 and len(values) > 1:
         reason += "; which group has the higher rate is not determined"
     return bounded(max(values) - min(values), low, high, tier, reason)

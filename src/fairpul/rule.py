@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 
 from fairpul._groups import codes_of, key_from_json, key_to_json
-from fairpul._validation import check_score
+from fairpul._validation import check_row_id, check_score
 from fairpul.binning import bin_of, check_bins, least_score
 from fairpul.cuts import Cuts, acceptance, decided
 from fairpul.draw import (
@@ -139,7 +138,7 @@ class DecisionRule:
         codes = codes_of(group, self.groups, len(column))
         decision, drawn = decided(self._compared(column), codes, self.cuts)
         if row_id is not None:
-            ids = _check_row_id(row_id, len(column))[drawn]
+            ids = check_row_id(row_id, len(column))[drawn]
         if not len(drawn):
             return decision
         column, codes = column[drawn], codes[drawn]
@@ -419,24 +418,6 @@ def _objective_from_dict(fields: Mapping[str, Any]) -> Objective:
     if values.get("floor") is not None:
         values["floor"] = RecallFloor(**values["floor"])
     return kind(**values)
-
-
-def _check_row_id(row_id: ArrayLike, n_rows: int) -> NDArray[Any]:
-    # NumPy first: scikit-learn reads nullable integers as floats.
-    ids: NDArray[Any] = column_or_1d(np.asarray(row_id))
-    if len(ids) != n_rows:
-        raise ValueError(f"row_id has {len(ids)} rows where {n_rows} were expected.")
-    if not n_rows:
-        return ids.astype(np.int64)
-    if ids.dtype.kind == "O" and (
-        all(isinstance(one, str) for one in ids) or {type(one) for one in ids} == {int}
-    ):
-        ids = np.array(ids.tolist())
-    if ids.dtype.kind not in "iuU":
-        raise ValueError(
-            f"row_id must hold integers or strings, none missing; got {ids.dtype}."
-        )
-    return ids
 
 
 def _describe(cuts: Cuts, bins: int | None) -> str:

@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from fairpul._columns import group_columns
 from fairpul._groups import EVERYBODY, encode_groups
 from fairpul._validation import check_labels, check_weight
-from fairpul.classifier import group_columns
 from fairpul.diagnostics import recognizes_positives
 from fairpul.tally import Tally, tally
 

@@ -53,7 +53,7 @@ def resolve_label_frequency(
     class_prior : float, dict or None
         P(positive), for all groups or by group, where a group's value may be
         ``(point, low, high)``. Takes the place of ``label_frequency``, which must then
-        be ``"peak_rate"``, its default.
+        be ``"peak_rate"``, its default, and serves the groups that a dict leaves out.
     scores : GroupScores or table of counts
         Out-of-fold or held-out scores.
     X : array-like or data frame, optional
@@ -95,6 +95,33 @@ def resolve_label_frequency(
     return found
 
 
+def check_label_frequency(label_frequency: Any, class_prior: Any) -> None:
+    """Refuse arguments of :func:`resolve_label_frequency` that no data could fit."""
+    if class_prior is not None:
+        if not (isinstance(label_frequency, str) and label_frequency == DEFAULT):
+            raise ValueError(
+                "Give either label_frequency or class_prior, not both; got "
+                f"label_frequency={label_frequency!r} and class_prior={class_prior!r}."
+            )
+        return
+    required = (
+        f"label_frequency must be one of {sorted(_BY_NAME)!r}, a number, a dict by "
+        f"group or an estimator; got {label_frequency!r}."
+    )
+    if isinstance(label_frequency, str):
+        if label_frequency not in _BY_NAME:
+            raise ValueError(required)
+    elif not (
+        _is_number(label_frequency)
+        or isinstance(label_frequency, Mapping)
+        or (
+            hasattr(label_frequency, "estimate")
+            and not isinstance(label_frequency, type)
+        )
+    ):
+        raise TypeError(required)
+
+
 def _resolved(
     label_frequency: Any,
     class_prior: Any,
@@ -103,30 +130,20 @@ def _resolved(
     folds: ArrayLike | None,
     random_state: Any,
 ) -> dict[Hashable, LabelFrequency]:
+    check_label_frequency(label_frequency, class_prior)
     if class_prior is not None:
-        if not (isinstance(label_frequency, str) and label_frequency == DEFAULT):
-            raise ValueError(
-                "Give either label_frequency or class_prior, not both; got "
-                f"label_frequency={label_frequency!r} and class_prior={class_prior!r}."
-            )
-        return _from_prior(class_prior, scores)
+        known = _from_prior(class_prior, scores)
+        if len(known) == len(scores.groups):
+            return known
+        others = _resolved(label_frequency, None, scores, X, folds, random_state)
+        return others | known
     if isinstance(label_frequency, str):
-        if label_frequency not in _BY_NAME:
-            raise ValueError(
-                f"label_frequency must be one of {sorted(_BY_NAME)!r}, a number, a "
-                f"dict by group or an estimator; got {label_frequency!r}."
-            )
         label_frequency = _BY_NAME[label_frequency](random_state)
     if _is_number(label_frequency) or isinstance(label_frequency, Mapping):
         return _known(label_frequency, scores)
     if isinstance(label_frequency, LabelFrequencyEstimator):
         return label_frequency.from_scores(scores, X=X, folds=folds)
-    if hasattr(label_frequency, "estimate") and not isinstance(label_frequency, type):
-        return _from_other_estimator(label_frequency, scores, X, folds)
-    raise TypeError(
-        f"label_frequency must be one of {sorted(_BY_NAME)!r}, a number, a dict by "
-        f"group or an estimator; got {label_frequency!r}."
-    )
+    return _from_other_estimator(label_frequency, scores, X, folds)
 
 
 def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
@@ -140,6 +157,7 @@ def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
                 f"The label frequency of group {key!r} must be above 0 and at most 1, "
                 f"got {c!r}."
             )
+        _check_some_unlabeled(key, share)
         if c <= share:
             raise ValueError(
                 f"The label frequency {c!r} of group {key!r} is not above the share "
@@ -152,10 +170,16 @@ def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
 
 def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
     result: dict[Hashable, LabelFrequency] = {}
-    values = _by_group(given, scores.groups, "class_prior")
-    for number, (key, value) in enumerate(values.items()):
+    named = scores.groups
+    if isinstance(given, Mapping):
+        named = tuple(key for key in named if key in given)
+    # A dict without any of the groups is a mistake, not a choice.
+    values = _by_group(given, named or scores.groups, "class_prior")
+    for key, value in values.items():
+        number = scores.groups.index(key)
         point, low, high = _prior_interval(key, value)
         share = scores.hull(number).labeled_share
+        _check_some_unlabeled(key, share)
         if not share <= point < 1:
             raise ValueError(
                 f"The class prior {point!r} of group {key!r} must be at least the "
@@ -170,6 +194,14 @@ def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
             "class_prior",
         )
     return result
+
+
+def _check_some_unlabeled(key: Hashable, share: float) -> None:
+    if share == 1:
+        raise ValueError(
+            f"All rows of group {key!r} are labeled, so no label frequency or class "
+            "prior leaves it a negative. Merge it with another group or drop it."
+        )
 
 
 def _user_value(

@@ -155,11 +155,12 @@ def _false_positives(audit: Audit) -> str:
         return "With one group there is no gap."
     if math.isnan(gap.estimate):
         return f"The gap in false positive rates is unknown: {gap.reason}."
-    assumed = (
-        "given the prevalence entered"
-        if gap.tier == "prior"
-        else "over every share of labeled positives that the data allow"
-    )
+    entered = {rates["fpr"].tier == "prior" for rates in audit.rates.values()}
+    said = {
+        True: "given the prevalence entered",
+        False: "over every share of labeled positives that the data allow",
+    }
+    assumed = " and ".join(said[known] for known in sorted(entered, reverse=True))
     if gap.low <= 0:
         return (
             f"Whether false positive rates differ is not determined: {assumed}, their "
