@@ -589,6 +589,15 @@ def test_a_prior_gives_labeled_share_over_prior(scores):
     assert found["f"].high == 1.0
 
 
+def test_a_group_without_a_prior_keeps_its_estimate(scores):
+    found = resolve_label_frequency("peak_rate", {"f": 0.5}, scores, random_state=0)
+    both = resolve_label_frequency(
+        "peak_rate", {"f": 0.5, "m": 0.5}, scores, random_state=0
+    )
+    estimated = resolve_label_frequency("peak_rate", None, scores, random_state=0)
+    assert found == {"f": both["f"], "m": estimated["m"]}
+
+
 @pytest.mark.parametrize(
     ("label_frequency", "class_prior", "message"),
     [
@@ -601,7 +610,7 @@ def test_a_prior_gives_labeled_share_over_prior(scores):
         ("known", None, "must be one of"),
         (0.5, 0.5, "not both"),
         ("top_rate", 0.5, "not both"),
-        ("peak_rate", {"f": 0.5}, r"missing \['m'\]"),
+        ("peak_rate", {"f": 0.5, "x": 0.5}, r"not a group \['x'\]"),
         ("peak_rate", 1.0, "below 1"),
         ("peak_rate", 0.1, "group 'f' must be at least the share"),
         ("peak_rate", {"f": (0.5, 0.6, 0.7), "m": 0.5}, "low <= point <= high"),

@@ -1,3 +1,4 @@
+import os
 import resource
 import signal
 import subprocess
@@ -6,6 +7,8 @@ import time
 
 import polars as pl
 import pytest
+
+from fairpul.cli.running import _of_system
 
 COLUMNS = ("--score", "p", "--labeled", "dx", "--group", "sex")
 
@@ -220,7 +223,8 @@ def _small_files_only():
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
 
-def test_an_interrupt_leaves_nothing(scored, tmp_path):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing(scored, tmp_path, stop):
     running = subprocess.Popen(
         [
             *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
@@ -234,11 +238,51 @@ def test_an_interrupt_leaves_nothing(scored, tmp_path):
     while not parts(tmp_path):  # until the page is begun
         time.sleep(0.05)
         assert running.poll() is None, running.communicate()
-    running.send_signal(signal.SIGINT)
+    running.send_signal(stop)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 2, err
     assert err.splitlines()[-1].startswith("fairpul: interrupted")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scored.parquet"]
+
+
+def test_an_interrupt_while_the_library_is_imported_is_one_line(tmp_path):
+    code = (
+        "import sys, types\n"
+        "class Pulled:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'fairpul': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pulled())\n"
+        "from fairpul_command import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "fairpul: interrupted; no file was written or replaced\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
+def test_a_full_standard_output_is_told(scored, more):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
+                *("--threshold", "0.2", *more),
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "No space left on device. Free some space" in done.stderr.splitlines()[-1]
+
+
+def test_a_system_error_that_polars_met_has_the_advice_too():
+    error = OSError("No space left on device (os error 28)")
+    said = _of_system(error)
+    assert "No space left on device. Free some space" in said
 
 
 def test_missing_extras_are_named(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from fairpul.cli.console import one_line, say
 
 BAD_INPUT = 2
 _INTERRUPTED = 130  # as typer reports it
+# Polars tells the number of a system error in its text only.
+_OS_ERROR = re.compile(r"os error (\d+)")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -30,8 +33,8 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
         except Exit as stop:
             code = int(stop.exit_code)
-        except (KeyboardInterrupt, Abort):
-            code = _INTERRUPTED
+        except Abort:
+            raise KeyboardInterrupt from None
         except TyperException as error:
             if not error.format_message().strip():  # help was asked for by no arguments
                 return BAD_INPUT
@@ -40,6 +43,8 @@ def run(arguments: Sequence[str]) -> int:
             # The reader of a pipe left; nobody is there to be told.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
+        except SystemExit:  # as rich ends when the reader of a pipe has left
+            return 0
         except OSError as error:
             return _fail(_of_system(error))
         except pl.exceptions.PolarsError as error:
@@ -47,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         except (ValueError, TypeError, OverflowError, ImportError) as error:
             return _fail(str(error))
     if code == _INTERRUPTED:
-        return _fail("interrupted; no file was written or replaced")
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
@@ -76,8 +81,13 @@ def _of_system(error: OSError) -> str:
         errno.EISDIR: "Name a file.",
         errno.ENOTDIR: "Check the path.",
     }
+    number = error.errno
+    if number is None and (told := _OS_ERROR.search(str(error))):
+        number = int(told[1])
     what = error.strerror or str(error)
-    return f"cannot use the file{name}: {what}. {advice.get(error.errno, '')}"
+    if number is not None:
+        what = os.strerror(number)  # not the wording of the library that met it
+    return f"cannot use the file{name}: {what}. {advice.get(number, '')}"
 
 
 def _of_reader(error: pl.exceptions.PolarsError) -> str:

@@ -53,7 +53,7 @@ def resolve_label_frequency(
     class_prior : float, dict or None
         P(positive), for all groups or by group, where a group's value may be
         ``(point, low, high)``. Takes the place of ``label_frequency``, which must then
-        be ``"peak_rate"``, its default.
+        be ``"peak_rate"``, its default, and stays in the groups that are not named.
     scores : GroupScores or table of counts
         Out-of-fold or held-out scores.
     X : array-like or data frame, optional
@@ -109,7 +109,11 @@ def _resolved(
                 "Give either label_frequency or class_prior, not both; got "
                 f"label_frequency={label_frequency!r} and class_prior={class_prior!r}."
             )
-        return _from_prior(class_prior, scores)
+        known = _from_prior(class_prior, scores)
+        if len(known) < len(scores.groups):  # the others keep an estimate
+            estimates = PeakRate(random_state=random_state)
+            known = estimates.from_scores(scores, X=X, folds=folds) | known
+        return known
     if isinstance(label_frequency, str):
         if label_frequency not in _BY_NAME:
             raise ValueError(
@@ -152,8 +156,9 @@ def _known(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
 
 def _from_prior(given: Any, scores: Any) -> dict[Hashable, LabelFrequency]:
     result: dict[Hashable, LabelFrequency] = {}
-    values = _by_group(given, scores.groups, "class_prior")
-    for number, (key, value) in enumerate(values.items()):
+    values = _by_group(given, scores.groups, "class_prior", all_groups=False)
+    for key, value in values.items():
+        number = scores.groups.index(key)
         point, low, high = _prior_interval(key, value)
         share = scores.hull(number).labeled_share
         if not share <= point < 1:
@@ -234,7 +239,7 @@ def _from_other_estimator(
 
 
 def _by_group(
-    given: Any, groups: tuple[Hashable, ...], name: str
+    given: Any, groups: tuple[Hashable, ...], name: str, *, all_groups: bool = True
 ) -> dict[Hashable, Any]:
     """One value per group, in the order of the groups."""
     if not isinstance(given, Mapping):
@@ -242,12 +247,12 @@ def _by_group(
     known = {typed(key) for key in groups}
     missing = [key for key in groups if key not in given]
     extra = [key for key in given if typed(_plain(key)) not in known]
-    if missing or extra:
+    if extra or (missing and all_groups):
         raise ValueError(
             f"{name} must have one value for each of the groups {list(groups)!r}; "
             f"missing {missing!r}, not a group {extra!r}."
         )
-    return {key: given[key] for key in groups}
+    return {key: given[key] for key in groups if key in given}
 
 
 def _plain(key: Hashable) -> Hashable:

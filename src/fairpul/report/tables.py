@@ -14,10 +14,12 @@ from fairpul.measures import RATES
 from fairpul.report.exhibits import Exhibits
 from fairpul.report.words import (
     MISSING,
+    MIXED_TIERS,
     RATE_MEANINGS,
     RATE_NAMES,
     TIER_WORDS,
     cut_text,
+    fpr_tiers,
     interval,
     percent,
     points,
@@ -30,8 +32,7 @@ def rate_rows(audit: Audit) -> list[dict[str, Any]]:
         {
             "name": RATE_NAMES[name],
             "meaning": RATE_MEANINGS[name],
-            "tier": TIER_WORDS[next(iter(audit.rates.values()))[name].tier],
-            "c_free": next(iter(audit.rates.values()))[name].tier == "c-free",
+            **_tier({rates[name].tier for rates in audit.rates.values()}),
             "groups": [
                 {"group": group_name(key), **_cell(rates[name])}
                 for key, rates in audit.rates.items()
@@ -46,8 +47,7 @@ def gap_rows(audit: Audit) -> list[dict[str, Any]]:
     return [
         {
             "name": RATE_NAMES[name],
-            "tier": TIER_WORDS[gap.tier],
-            "c_free": gap.tier == "c-free",
+            **_tier(set(fpr_tiers(audit)) if name == "fpr" else {gap.tier}),
             "value": points(gap.estimate),
             "range": f"{points(gap.low)} to {points(gap.high)}",
             "reason": gap.reason or "",
@@ -56,6 +56,12 @@ def gap_rows(audit: Audit) -> list[dict[str, Any]]:
         }
         for name, gap in audit.gaps.items()
     ]
+
+
+def _tier(tiers: set[str]) -> dict[str, Any]:
+    """Say what a rate leans on in the groups."""
+    words = TIER_WORDS[min(tiers)] if len(tiers) == 1 else MIXED_TIERS
+    return {"tier": words, "c_free": tiers == {"c-free"}}
 
 
 def _settled(gap: Estimate) -> str:

@@ -38,6 +38,8 @@ TIER_WORDS = {
     "label frequency": "needs the share of positives that is labeled",
     "prior": "needs the prevalence that was given",
 }
+#: Where a prevalence was given for some groups only.
+MIXED_TIERS = "needs the prevalence, or the share of positives that is labeled"
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -149,17 +151,21 @@ def _robustness(audit: Audit) -> list[str]:
     ]
 
 
+def fpr_tiers(audit: Audit) -> tuple[str, ...]:
+    """Tiers of the false positive rates of the groups, each once."""
+    return tuple(sorted({rates["fpr"].tier for rates in audit.rates.values()}))
+
+
 def _false_positives(audit: Audit) -> str:
     gap = audit.gaps["fpr"]
     if len(audit.rates) < 2:
         return "With one group there is no gap."
     if math.isnan(gap.estimate):
         return f"The gap in false positive rates is unknown: {gap.reason}."
-    assumed = (
-        "given the prevalence entered"
-        if gap.tier == "prior"
-        else "over every share of labeled positives that the data allow"
-    )
+    assumed = "over every share of labeled positives that the data allow"
+    if "prior" in (tiers := fpr_tiers(audit)):
+        others = f", and in the other groups {assumed}" if len(tiers) > 1 else ""
+        assumed = f"given the prevalence entered{others}"
     if gap.low <= 0:
         return (
             f"Whether false positive rates differ is not determined: {assumed}, their "
