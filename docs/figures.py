@@ -90,7 +90,7 @@ def draw_tiers():
     data, known = make_underdiagnosed(8000, random_state=3), rates_by_tier()
     names, groups = ORDER, ("f", "m")
     truth = true_rates(data)
-    figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+    figure = Figure(figsize=(8.4, 4.8), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     for ax, title, rates in zip(panels, COLUMNS, known, strict=True):
         for row, name in enumerate(names):
@@ -109,7 +109,7 @@ def draw_tiers():
         tidy(ax)
         ax.grid(axis="y", visible=False)
         ax.set_title(title, loc="left", fontsize=10)
-        ax.set(xlim=(-0.02, 1.02), xlabel="rate")
+        ax.set(xlim=(-0.02, 1.02), xlabel="rate", xticks=(0, 0.5, 1))
         ax.axhline(-1.5, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
 
     labels = [RATE_NAMES[name] for name in ORDER]

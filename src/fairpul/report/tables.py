@@ -18,7 +18,7 @@ from fairpul.report.words import (
     RATE_MEANINGS,
     RATE_NAMES,
     TIER_WORDS,
-    cut_text,
+    cuts_text,
     fpr_tiers,
     interval,
     percent,
@@ -211,6 +211,7 @@ def _test(p_value: Estimate, kept: str, rejected: str) -> dict[str, str]:
     if math.isnan(p_value.estimate):
         return {"value": "cannot be told", "note": reason}
     verdict = rejected if p_value.estimate < SURPRISE else kept
+    reason = reason.removeprefix("p-value of a rise: ")
     return {"value": verdict, "note": f"{reason}; p = {_number(p_value.estimate)}"}
 
 
@@ -267,8 +268,8 @@ def lottery(data: Exhibits) -> list[str]:
             "selected, and nobody else."
         ]
     text = [
-        f"In group {group_name(key)}, {percent(share)} have scores between two "
-        "thresholds. For them chance decides, with the same odds for the same score."
+        f"In group {group_name(key)}, chance decides about {percent(share)}, with the "
+        "same odds for the same score."
         for key, share in drawn.items()
     ]
     return [
@@ -286,7 +287,7 @@ def rule_rows(data: Exhibits) -> list[dict[str, str]]:
     return [
         {
             "group": group_name(key),
-            "cut": "; ".join(cut_text(*cut, rule.bins) for cut in cuts),
+            "cut": cuts_text(cuts, rule.bins),
             "tpr": percent(rule.realized[key]["tpr"].estimate),
             "tpr_range": interval(rule.realized[key]["tpr"]),
             "selected": percent(rule.realized[key]["selection_rate"].estimate),
