@@ -155,6 +155,8 @@ def audit(
     condition = None if fail_if is None else Condition.parse(fail_if)
     chosen = None if rule is None else read_rule(rule)
     cut = Cut(decision, score, threshold, capacity, chosen)
+    if html is not None and json_out is not None and html == Path(json_out):
+        raise ValueError("--html and --json name the same file. Name two.")
     if html is None:
         report = audit_files(files, labeled, group, cut, prior, weight, cluster)
     else:

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-import polars as pl
 from typer.exceptions import Abort, Exit, TyperException
 
 from fairpul.cli.app import app
@@ -47,8 +46,6 @@ def run(arguments: Sequence[str]) -> int:
             return 0
         except OSError as error:
             return _fail(_of_system(error))
-        except pl.exceptions.PolarsError as error:
-            return _fail(_of_reader(error))
         except (ValueError, TypeError, OverflowError, ImportError) as error:
             return _fail(str(error))
     if code == _INTERRUPTED:
@@ -88,9 +85,3 @@ def _of_system(error: OSError) -> str:
     if number is not None:
         what = os.strerror(number)  # not the wording of the library that met it
     return f"cannot use the file{name}: {what}. {advice.get(number, '')}"
-
-
-def _of_reader(error: pl.exceptions.PolarsError) -> str:
-    # Polars appends hints for programmers below the first line.
-    first = str(error).strip().splitlines()[0]
-    return f"the file cannot be read: {first}. Is it a complete CSV or Parquet file?"
