@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from fairpul import GroupScores, RecallFloor, audit, fit_rule
 from fairpul.datasets import make_underdiagnosed
@@ -38,30 +39,49 @@ def draw_all() -> None:
 
 def draw_front():
     """Draw recall under one threshold, and under a recall floor."""
-    data = make_underdiagnosed(8000, random_state=0)
+    groups, floor = ("women", "men"), 0.8
+    data = make_underdiagnosed(8000, groups=groups, random_state=0)
     scores = GroupScores(data.score, data.labeled, data.group)
-    rule = fit_rule(scores, objective=RecallFloor(0.8))
-    new = make_underdiagnosed(8000, random_state=1)
+    rule = fit_rule(scores, objective=RecallFloor(floor))
+    new = make_underdiagnosed(8000, groups=groups, random_state=1)
     rows = {"labeled": new.labeled, "group": new.group, "score": new.score}
-    known = {"label_frequency": new.label_frequency}
     share = rule.decide(new.score, new.group).mean()
     reports = (
-        ("One threshold for all", audit(**rows, capacity=share, **known)),
-        ("80% of the diseased in each group", audit(**rows, rule=rule, **known)),
+        ("One threshold for all", audit(**rows, capacity=share)),
+        (
+            f"As many selected, {floor:.0%} in each group",
+            audit(**rows, rule=rule),
+        ),
     )
-    figure = Figure(figsize=(8.4, 1.7), layout="constrained")
+    figure = Figure(figsize=(8.4, 2.2), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.06, h_pad=0.08)
     panels = figure.subplots(1, 2, sharey=True)
     for ax, (title, report) in zip(panels, reports, strict=True):
-        for number, key in enumerate(("f", "m")):
-            draw_known(ax, report.rates[key]["tpr"], -number, number)
+        for number, key in enumerate(groups):
+            tpr, look = report.rates[key]["tpr"], style(number)
+            ax.hlines(-number, tpr.low, tpr.high, color=look.color, lw=9, alpha=0.35)
+            ax.plot(tpr.estimate, -number, look.marker, color=look.color, ms=8)
             found = (new.group == key) & (new.y_true == 1)
             truth = report.evidence.acceptance[found].mean()
-            ax.plot(truth, -number, "|", color="black", ms=14, mew=2)
+            ax.plot(truth, -number, "|", color="black", ms=17, mew=1.8)
+            ax.annotate(
+                f"{tpr.estimate:.0%}",
+                (tpr.estimate, -number),
+                xytext=(0, 11),
+                textcoords="offset points",
+                ha="center",
+                color=look.color,
+                fontweight="bold",
+            )
         tidy(ax)
+        ax.spines["left"].set_visible(False)
+        ax.tick_params(left=False)
         ax.grid(axis="y", visible=False)
-        ax.set_title(title, loc="left", fontsize=10)
-        ax.set(xlim=(0.4, 1), ylim=(-1.5, 0.5), xlabel="recall (TPR)")
-    panels[0].set_yticks([0, -1], labels=["group f", "group m"])
+        ax.set_title(title, loc="left", fontsize=11, fontweight="bold", pad=10)
+        ax.xaxis.set_major_formatter(PercentFormatter(1))
+        ax.set(xlim=(0.5, 1), ylim=(-1.4, 0.6), xlabel="of the diseased, found")
+    panels[1].axvline(floor, color=MUTED, lw=1, ls=(0, (4, 3)), zorder=0)
+    panels[0].set_yticks([0, -1], labels=groups, fontsize=11)
     return figure
 
 
@@ -70,7 +90,7 @@ def draw_tiers():
     data, known = make_underdiagnosed(8000, random_state=3), rates_by_tier()
     names, groups = ORDER, ("f", "m")
     truth = true_rates(data)
-    figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+    figure = Figure(figsize=(8.4, 4.8), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     for ax, title, rates in zip(panels, COLUMNS, known, strict=True):
         for row, name in enumerate(names):
@@ -89,7 +109,7 @@ def draw_tiers():
         tidy(ax)
         ax.grid(axis="y", visible=False)
         ax.set_title(title, loc="left", fontsize=10)
-        ax.set(xlim=(-0.02, 1.02), xlabel="rate")
+        ax.set(xlim=(-0.02, 1.02), xlabel="rate", xticks=(0, 0.5, 1))
         ax.axhline(-1.5, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
 
     labels = [RATE_NAMES[name] for name in ORDER]

@@ -381,7 +381,8 @@ def test_a_prior_of_one_group_leaves_the_range_of_the_other():
     assert one.rates["m"] == none.rates["m"]
     assert [one.rates[key]["fpr"].tier for key in "fm"] == ["prior", "label frequency"]
     assert "all label frequency or prior values" in one.gaps["fpr"].reason
-    assert "given the prevalence entered and over every share" in one.to_html()
+    said = "given the prevalence entered, and in the other groups over every share"
+    assert said in one.to_html()
 
 
 # Sensitivity and checks

@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,19 @@ def test_the_page_of_an_audit_is_written_whole_or_not_at_all(tmp_path, monkeypat
         report.to_html(path)
     assert path.read_text("utf-8") == page
     assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path):
+    (tmp_path / "shelf").mkdir()
+    target, link = tmp_path / "shelf" / "page.html", tmp_path / "page.html"
+    target.write_text("old", "utf-8")
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text("utf-8") == "new"
+
+
+def test_a_device_is_never_replaced():
+    with pytest.raises(ValueError, match="is a device or a pipe"):
+        write_text(Path(os.devnull), "new")
+    assert not Path(os.devnull).is_file()

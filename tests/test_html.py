@@ -1,4 +1,5 @@
 import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -20,7 +21,7 @@ from fairpul.datasets import make_underdiagnosed
 from fairpul.report.exhibits import exhibits
 from fairpul.report.html import to_html
 from fairpul.report.tables import break_evens
-from fairpul.report.words import headline, sentences
+from fairpul.report.words import cuts_text, headline, sentences
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -224,7 +225,9 @@ def test_a_gap_that_is_not_shown_needs_no_explanation():
     assert not any("recall" in row["what"] for row in break_evens(report))
 
 
-def test_a_rule_with_a_lottery_says_whom_it_touches():
+@pytest.fixture(scope="module")
+def lots():
+    """Scores, and a rule that draws lots on them."""
     scores = scores_of()
     rule = fit_rule(
         scores,
@@ -234,12 +237,44 @@ def test_a_rule_with_a_lottery_says_whom_it_touches():
         random_state=0,
     )
     assert rule.has_lottery
+    return scores, rule
+
+
+def test_a_rule_with_a_lottery_says_whom_it_touches(lots):
+    scores, rule = lots
     page = to_html(exhibits(audit(scores, rule=rule), rule))
     text = "".join(Outline(page).text)
     assert "The audited rule" in text
     for key, share in rule.lottery_share.items():
         if share > 0:
-            assert f"In group {key}, {100 * share:.1f}% have scores between" in text
+            assert f"In group {key}, chance decides about {100 * share:.1f}%" in text
+
+
+def test_the_chances_in_words_are_those_of_the_decisions(lots):
+    _, rule = lots
+    for key, cuts in zip(rule.groups, rule.cuts, strict=True):
+        words = cuts_text(cuts)
+        for cut, _ in cuts:
+            if not math.isinf(cut):
+                (chance,) = rule.acceptance_probability([cut], [key])
+                certain, drawn = f"at least {cut:#.3g}", f"{chance:.1%} from {cut:#.3g}"
+                assert (certain if chance > 1 - 1e-9 else drawn) in words
+
+
+def test_the_finding_is_drawn_as_it_is_told(numbers, page):
+    lowest = min(rates["tpr"].estimate for rates in numbers.audit.rates.values())
+    drawings = re.findall(r'<path class="found" d="([^"]*)"/><path d="([^"]*)"/>', page)
+    assert [found.count("h0") + rest.count("h0") for found, rest in drawings] == [
+        100
+    ] * 2
+    assert drawings[0][0].count("h0") == round(100 * lowest)
+    assert f"{round(100 * lowest)} are found" in headline(numbers.audit)
+
+
+def test_a_gap_that_is_not_shown_is_not_drawn():
+    scores = scores_of()
+    rule = fit_rule(scores, objective=Capacity(0.2))
+    assert 'class="found"' not in to_html(exhibits(audit(scores, rule=rule), rule))
 
 
 def test_decisions_without_a_score_leave_out_what_needs_one():

@@ -16,10 +16,15 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder. Name a file to write.")
+    if path.exists() and not path.is_file():  # as root, /dev/null would be replaced
+        raise ValueError(
+            f"{str(path)!r} is a device or a pipe, not a file. Name a file to write."
+        )
     if not path.parent.is_dir():
         raise ValueError(
             f"The folder {str(path.parent)!r} does not exist. Create it first."
         )
+    path = path.resolve()  # a link stays, and what it points to is replaced
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         beside.touch()  # a folder that cannot be written to fails before the work

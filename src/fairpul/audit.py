@@ -203,7 +203,8 @@ def audit(
         P(labeled given positive), or how to estimate it; see
         :mod:`fairpul.label_frequency`. Touches FPR, PPV and prevalence only.
     class_prior : float or dict, optional
-        P(positive) instead, per group also (point, low, high).
+        P(positive) instead, per group also (point, low, high); a group that is not
+        named keeps its estimate.
     sample_weight : array-like of shape (n_rows,), optional
         Sampling weights: a row of weight 2 counts as two rows.
     cluster : array-like of shape (n_rows,), optional

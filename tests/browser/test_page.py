@@ -44,6 +44,31 @@ def test_the_explorer_follows_the_keyboard(opened):
     assert drawn(opened) != marks
 
 
+def shown(browser):
+    """All that the explorer says, in words and numbers."""
+    return browser.find_element(By.CSS_SELECTOR, ".results").text
+
+
+@pytest.mark.parametrize("control", ["recall", "capacity", "tolerance", "bias"])
+@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+def test_every_control_changes_what_is_shown(opened, control, by):
+    if control == "capacity":
+        opened.find_element(By.CSS_SELECTOR, "input[value=capacity]").click()
+    slider = opened.find_element(By.ID, control)
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", slider)
+    before, marks = shown(opened), drawn(opened)
+    if by == "keyboard":
+        slider.send_keys(Keys.END)
+    else:
+        ActionChains(opened).drag_and_drop_by_offset(
+            slider, slider.size["width"] // 2 - 4, 0
+        ).perform()
+    assert slider.get_attribute("value") == slider.get_attribute("max")
+    assert shown(opened) != before
+    # A bias that is granted moves no estimate, only what is possible around it.
+    assert (drawn(opened) != marks) == (control != "bias")
+
+
 def test_every_control_can_be_reached_by_tab(opened):
     opened.execute_script("document.querySelector('#controls input').focus()")
     reached = []

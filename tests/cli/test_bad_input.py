@@ -1,3 +1,4 @@
+import os
 import resource
 import signal
 import subprocess
@@ -7,7 +8,15 @@ import time
 import polars as pl
 import pytest
 
+from fairpul import GroupCounts, GroupScores
+from fairpul.cli.running import _of_system
+
+CUT = ("--threshold", 0.2)
 COLUMNS = ("--score", "p", "--labeled", "dx", "--group", "sex")
+
+
+def scores_of(rows):
+    return GroupScores(rows["p"].to_numpy(), rows["dx"].to_numpy(), rows["sex"])
 
 
 def parts(folder):
@@ -73,6 +82,34 @@ def parts(folder):
             ("audit", "scored.parquet", "--rule", "nope.json"),
             "'nope.json' does not exist",
         ),
+        (
+            (*("audit", "scored.parquet", *COLUMNS, "--group", "sex"), *CUT),
+            "--group names a column twice",
+        ),
+        (
+            (*("audit", "scored.parquet", *COLUMNS, *CUT), *("--prior", "f=.2") * 2),
+            "--prior is given twice for group 'f'",
+        ),
+        (
+            (
+                *("audit", "scored.parquet", *COLUMNS, *CUT, "--html", "x"),
+                "--json",
+                "x",
+            ),
+            "name the same file",
+        ),
+        (
+            ("audit", "scored.parquet", "--score", "p", "--labeled", "p", *CUT),
+            "'p' holds other values than 1",
+        ),
+        (
+            ("audit", "scored.parquet", *COLUMNS, *CUT, "--html", os.devnull),
+            "is a device",
+        ),
+        (
+            ("fit", "all.counts.parquet", "--cluster", "id", "--out", "o.json"),
+            "--weight and --cluster need rows",
+        ),
         (("fit", "scored.parquet", *COLUMNS), "Missing option '--out'"),
         (
             ("fit", "scored.parquet", *COLUMNS, "--recall", 2, "--out", "o.json"),
@@ -105,8 +142,13 @@ def parts(folder):
         (("frobnicate",), "No such command"),
     ],
 )
-def test_bad_input_gives_one_line_and_no_file(quick, scored, tmp_path, arguments, said):
+def test_bad_input_gives_one_line_and_no_file(
+    quick, scored, rows, tmp_path, arguments, said
+):
     (tmp_path / "rule.txt").write_text("no rule")
+    GroupCounts.from_scores(scores_of(rows)).write_parquet(
+        tmp_path / "all.counts.parquet"
+    )
     before = sorted(tmp_path.iterdir())
     assert said in quick(*arguments, code=2).complaint
     assert sorted(tmp_path.iterdir()) == before
@@ -143,6 +185,11 @@ def test_every_command_fails_in_one_line(fairpul, scored, tmp_path, arguments, s
         ("unknown.csv", "p,dx,sex\n0.5,1,f\n0.5,,f\n", "'dx' has no value in 1 rows"),
         ("broken.parquet", "PAR1 this is not Parquet PAR1", "cannot be read"),
         ("what.xlsx", "p,dx,sex\n", "must be CSV or Parquet"),
+        (
+            "ragged.csv",
+            "p,dx,sex\n0.5,1,f\n0.5,0,f,9,9\n",
+            "ragged.csv' cannot be read",
+        ),
     ],
 )
 def test_bad_data_gives_one_line_and_no_file(quick, tmp_path, name, content, said):
@@ -193,7 +240,7 @@ def test_a_lottery_without_row_ids_is_refused(quick, scored, tmp_path):
         *("--capacity", 0.2, "--out", "rule.json"),
     )
     done = quick("apply", scored, "rule.json", "--out", "d.parquet", code=2)
-    assert "row_id" in done.complaint
+    assert "--row-id" in done.complaint
     assert not (tmp_path / "d.parquet").exists()
 
 
@@ -220,7 +267,8 @@ def _small_files_only():
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
 
-def test_an_interrupt_leaves_nothing(scored, tmp_path):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing(scored, tmp_path, stop):
     running = subprocess.Popen(
         [
             *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
@@ -234,11 +282,66 @@ def test_an_interrupt_leaves_nothing(scored, tmp_path):
     while not parts(tmp_path):  # until the page is begun
         time.sleep(0.05)
         assert running.poll() is None, running.communicate()
-    running.send_signal(signal.SIGINT)
+    running.send_signal(stop)
     _, err = running.communicate(timeout=60)
     assert running.returncode == 2, err
     assert err.splitlines()[-1].startswith("fairpul: interrupted")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scored.parquet"]
+
+
+def test_an_interrupt_while_the_library_is_imported_is_one_line(tmp_path):
+    code = (
+        "import sys, types\n"
+        "class Pulled:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'fairpul': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pulled())\n"
+        "from fairpul_command import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "fairpul: interrupted; no file was written or replaced\n"
+
+
+def test_a_long_list_of_groups_stays_one_bearable_line(quick, scored):
+    columns = ("--score", "p", "--labeled", "dx", "--group", "id")
+    done = quick("audit", scored, *columns, *CUT, code=2)
+    assert len(done.complaint) < 1200
+    assert "have no labeled row" in done.complaint
+
+
+def test_a_file_in_another_encoding_is_named(quick, tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("p,dx,sex\n0.5,1,f\xe9\n0.5,0,f\xe9\n".encode("latin-1"))
+    said = quick("audit", path, *COLUMNS, *CUT, code=2).complaint
+    assert "latin.csv" in said
+    assert "UTF-8" in said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
+def test_a_full_standard_output_is_told(scored, more):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS),
+                *("--threshold", "0.2", *more),
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "No space left on device. Free some space" in done.stderr.splitlines()[-1]
+
+
+def test_a_system_error_that_polars_met_has_the_advice_too():
+    error = OSError("No space left on device (os error 28)")
+    said = _of_system(error)
+    assert "No space left on device. Free some space" in said
 
 
 def test_missing_extras_are_named(tmp_path):

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -198,10 +201,68 @@ def test_demo_ends_with_the_finding_and_the_page(fairpul, tmp_path):
     assert (tmp_path / "demo.html").stat().st_size < 3_000_000
 
 
-@pytest.mark.parametrize("name", ["demo", "audit", "fit", "apply", "count", "merge"])
-def test_every_command_has_help_with_an_example(quick, name):
-    text = " ".join(quick(name, "--help").out.split())
-    assert f"Example: fairpul {name}" in text
+def test_the_example_in_every_help_runs_as_it_stands(quick, scored, rows, tmp_path):
+    for name, part in (("part-1", rows[:1500]), ("part-2", rows[1500:])):
+        part.write_parquet(tmp_path / f"{name}.parquet")
+        counts = GroupCounts.from_scores(scores_of(part))
+        counts.write_parquet(
+            tmp_path / f"{name.replace('part', 'site')}.counts.parquet"
+        )
+    quick("count", "part-2.parquet", *COLUMNS, "--out", "site-b.counts.parquet")
+    for name in ("demo", "audit", "fit", "apply", "count", "merge"):
+        text = quick(name, "--help").out.split("Example:")[1]
+        example = text[: text.index("─")].strip(" \n╭").replace("\\", " ")
+        command, *arguments = example.split()
+        assert (command, arguments[0]) == ("fairpul", name)
+        quick(*arguments)
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"demo.html", "audit.html", "rule.json", "decided.parquet"} <= written
+    assert {"site-a.counts.parquet", "all.counts.parquet"} <= written
+
+
+def test_a_prior_of_one_group_leaves_the_others_their_estimate(quick, scored, rows):
+    arguments = ("audit", scored, *COLUMNS, "--threshold", 0.2, "--json", "-")
+    with_prior = json.loads(quick(*arguments, "--prior", "f=0.15:0.12:0.20").out)
+    without = json.loads(quick(*arguments).out)
+    found = with_prior["rates"]["f"]["prevalence"]
+    assert (found["low"], found["high"]) == pytest.approx((0.12, 0.20))
+    assert found["tier"] == "prior"
+    assert with_prior["rates"]["m"] == without["rates"]["m"]
+    expected = audit(
+        scores_of(rows), threshold=0.2, class_prior={"f": (0.15, 0.12, 0.20)}
+    )
+    assert with_prior == expected.to_dict()
+
+
+def test_a_prior_of_one_group_is_told_in_words(quick, scored):
+    arguments = ("audit", scored, *COLUMNS, "--threshold", 0.2)
+    said = quick(*arguments, "--prior", "f=0.15").out
+    assert "given the prevalence entered, and in the other groups over" in said
+    said = quick(*arguments, "--prior", "f=0.15", "--prior", "m=0.3").out
+    assert "given the prevalence entered" in said
+    assert "in the other groups" not in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_the_command(quick, shell):
+    assert "fairpul" in quick("--show-completion", shell).out
+
+
+def test_the_reader_of_a_pipe_may_leave(scored, tmp_path):
+    command = [sys.executable, "-m", "fairpul.cli", "audit", str(scored), *COLUMNS]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*command, "--threshold", "0.2"],
+        cwd=tmp_path,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
 
 
 def test_version_is_printed(fairpul):

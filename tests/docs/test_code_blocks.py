@@ -6,11 +6,15 @@ import re
 import subprocess
 import sys
 import warnings
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import sklearn
 from sklearn.utils.fixes import parse_version
+
+from fairpul.datasets import make_underdiagnosed
 
 ROOT = Path(__file__).parents[2]
 # Written at build time, from scripts and results that are tested elsewhere.
@@ -24,28 +28,34 @@ PAGES = [ROOT / "README.md"] + [
 _ENGINES = {"dask", "ibis", "pyspark", "ray", "distributed"}
 # A line after a dollar, continued by backslashes, and what it prints.
 _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_BLOCK = re.compile(r"^```(python|pycon|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a script prints may follow it.
+_BLOCK = re.compile(
+    r"^```(python|pycon|console)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def blocks(page):
-    """Kind, text and first line number of each block of a page that runs."""
+    """Kind, text, output and first line number of each block of a page that runs."""
     text = page.read_text("utf-8")
     return [
-        (found[1], found[2], text.count("\n", 0, found.start(2)))
+        (found[1], found[2], found[3], text.count("\n", 0, found.start(2)))
         for found in _BLOCK.finditer(text)
     ]
 
 
-def has_console(page):
-    """Whether a page shows commands."""
-    return any(kind == "console" for kind, _, _ in blocks(page))
+def is_slow(page):
+    """Whether a page shows many commands: each starts Python anew."""
+    return page.name != "README.md" and any(one[0] == "console" for one in blocks(page))
 
 
-def run(kind, code, line, page, namespace):
+def run(kind, code, printed, line, page, namespace):
     """Run a block: a script as it is, a session with its output compared."""
     if kind == "python":
         # Blank lines in front make tracebacks point into the page.
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+        with redirect_stdout(StringIO()) as out:
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+        assert printed is None or out.getvalue() == printed
         return
     if kind == "console":
         run_commands(code, page)
@@ -87,8 +97,7 @@ def run_commands(code, page):
         pytest.param(
             page,
             id=str(page.relative_to(ROOT)),
-            # Each command starts Python anew.
-            marks=[pytest.mark.slow] * has_console(page),
+            marks=[pytest.mark.slow] * is_slow(page),
         )
         for page in PAGES
         if blocks(page)
@@ -97,16 +106,27 @@ def run_commands(code, page):
 def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
+    if page.name == "README.md":
+        write_scored(tmp_path / "scored.parquet")
     with warnings.catch_warnings():
-        # Doubts about label frequencies are part of what the pages show.
-        warnings.simplefilter("default")
-        for kind, code, line in blocks(page):
+        # Doubts about label frequencies are part of what the pages show, but the first
+        # six lines have none.
+        warnings.simplefilter("error" if page.name == "README.md" else "default")
+        for block in blocks(page):
             try:
-                run(kind, code, line, page, namespace)
+                run(*block, page, namespace)
             except ModuleNotFoundError as error:
                 if (error.name or "").split(".")[0] not in _ENGINES:
                     raise
                 pytest.skip(f"{error.name} is not installed")
+
+
+def write_scored(path):
+    """Write the file that the commands of the README speak of."""
+    polars = pytest.importorskip("polars")
+    data = make_underdiagnosed(8000, random_state=0)
+    columns = {"p": data.score, "dx": data.labeled, "sex": data.group}
+    polars.DataFrame(columns).write_parquet(path)
 
 
 def test_pages_with_code_are_found():

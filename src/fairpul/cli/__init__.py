@@ -22,9 +22,6 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    try:
-        from fairpul.cli.running import run
-    except KeyboardInterrupt:
-        print("fairpul: interrupted; no file was written", file=sys.stderr)
-        return 2
+    from fairpul.cli.running import run
+
     return run(sys.argv[1:])

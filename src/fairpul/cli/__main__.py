@@ -2,6 +2,6 @@
 
 import sys
 
-from fairpul.cli import main
+from fairpul_command import main
 
 sys.exit(main())

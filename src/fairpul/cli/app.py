@@ -97,7 +97,11 @@ def demo(
 
     Needs no data and no network.
 
-    Example: fairpul demo --out demo.html
+    Example:
+
+    ```
+    fairpul demo --out demo.html
+    ```
     """
     run_demo(out, rows, date)
 
@@ -139,14 +143,20 @@ def audit(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     date: Date = None,
 ) -> None:
-    """Rates of each group and their gaps, with an interval on every number.
+    r"""Rates of each group and their gaps, with an interval on every number.
 
-    Example: fairpul audit scored.parquet --labeled dx --group sex --score p
-    --capacity 0.1 --html audit.html
+    Example:
+
+    ```
+    fairpul audit scored.parquet --labeled dx --group sex \
+        --score p --capacity 0.1 --html audit.html
+    ```
     """
     condition = None if fail_if is None else Condition.parse(fail_if)
     chosen = None if rule is None else read_rule(rule)
     cut = Cut(decision, score, threshold, capacity, chosen)
+    if html is not None and json_out is not None and html == Path(json_out):
+        raise ValueError("--html and --json name the same file. Name two.")
     if html is None:
         report = audit_files(files, labeled, group, cut, prior, weight, cluster)
     else:
@@ -197,13 +207,17 @@ def fit(
     cluster: Cluster = None,
     seed: Annotated[int, typer.Option(help="Seed of a lottery's salt.")] = 0,
 ) -> None:
-    """Fit the best decision rule whose gaps stay within a tolerance.
+    r"""Fit the best decision rule whose gaps stay within a tolerance.
 
     With a recall floor it accepts as few as possible, with a capacity it finds as many
     positives as possible, with neither it makes the fewest errors.
 
-    Example: fairpul fit scored.parquet --score p --labeled dx --group sex
-    --recall 0.8 --out rule.json
+    Example:
+
+    ```
+    fairpul fit scored.parquet --score p --labeled dx \
+        --group sex --recall 0.8 --out rule.json
+    ```
     """
     objective = objective_of(recall, capacity, assured=assured)
     with replacing(out) as beside:
@@ -236,12 +250,17 @@ def apply(
     score: Score = None,
     group: Group = None,
 ) -> None:
-    """Write the rows of a file with a column of decisions.
+    r"""Write the rows of a file with a column of decisions.
 
     The columns of score and group are those that the rule was fitted with, unless
     named. A row without a decision is an error, and then no file is written.
 
-    Example: fairpul apply scored.parquet rule.json --row-id id --out decided.parquet
+    Example:
+
+    ```
+    fairpul apply scored.parquet rule.json --row-id id \
+        --out decided.parquet
+    ```
     """
     chosen = read_rule(rule)
     done = decide_file(
@@ -274,10 +293,14 @@ def count(
         str | None, typer.Option(help="What the scores come from, such as a version.")
     ] = None,
 ) -> None:
-    """Count rows per group and bin: all that fit needs, without any row.
+    r"""Count rows per group and bin: all that fit needs, without any row.
 
-    Example: fairpul count part-1.parquet part-2.parquet --score p --labeled dx
-    --group sex --out site-a.counts.parquet
+    Example:
+
+    ```
+    fairpul count part-1.parquet part-2.parquet --score p \
+        --labeled dx --group sex --out site-a.counts.parquet
+    ```
     """
     columns = columns_of(score, labeled, group, weight)
     check_parquet(out)
@@ -294,10 +317,14 @@ def merge(
     files: Annotated[list[Path], typer.Argument(help="Tables of counts.")],
     out: Annotated[Path, typer.Option(help="Table of counts to write (Parquet).")],
 ) -> None:
-    """Add up tables of counts, such as those of several sites.
+    r"""Add up tables of counts, such as those of several sites.
 
-    Example: fairpul merge site-a.counts.parquet site-b.counts.parquet
-    --out all.counts.parquet
+    Example:
+
+    ```
+    fairpul merge site-a.counts.parquet site-b.counts.parquet \
+        --out all.counts.parquet
+    ```
     """
     check_parquet(out)
     with replacing(out) as beside:

@@ -16,6 +16,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+_MOST_LETTERS = 1000
 _PATIENCE = 1.0  # seconds before a progress bar appears
 
 
@@ -47,9 +48,12 @@ def show_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks and other control characters."""
-    words = " ".join(text.split())
-    return "".join(letter for letter in words if letter.isprintable())
+    """Text without line breaks and other control characters, of bearable length."""
+    words = "".join(x for x in " ".join(text.split()) if x.isprintable())
+    if len(words) <= _MOST_LETTERS:
+        return words
+    half = _MOST_LETTERS // 2  # lists of groups are long; the remedy comes last
+    return f"{words[:half]} ... {words[-half:]}"
 
 
 def percent(value: float) -> str:

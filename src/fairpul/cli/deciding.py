@@ -29,6 +29,11 @@ def decide_file(
     A row without a decision is an error, and then no file is written: a group that the
     rule does not know, a missing score.
     """
+    if rule.has_lottery and row_id is None:
+        raise ValueError(
+            "This rule draws lots, so it needs --row-id, a column of integers that "
+            "name the rows. A rule that constrains the TPR alone needs none."
+        )
     rows = accepted = 0
     undecided: list[pl.DataFrame] = []
     with replacing(target) as beside, _writer(target, beside) as writer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -52,8 +53,8 @@ def is_counts(path: Path) -> bool:
         return _COUNTS_KEY in (pq.read_schema(path).metadata or {})
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"The file {str(path)!r} cannot be read: {error}. Is it complete? Export "
-            "it again."
+            f"The file {str(path)!r} cannot be read: {str(error).rstrip('.')}. Is it "
+            "complete? Export it again."
         ) from error
 
 
@@ -68,10 +69,27 @@ def check_columns(frame: pl.LazyFrame, names: Sequence[str], path: Path) -> None
         )
 
 
-def row_count(frames: Sequence[pl.LazyFrame]) -> int:
-    """Rows of all frames, without reading their columns."""
-    counts = [frame.select(pl.len()).collect(engine="streaming") for frame in frames]
-    return sum(int(count.item()) for count in counts)
+def row_count(paths: Sequence[Path]) -> int:
+    """Rows of all files, without reading their columns."""
+    total = 0
+    for path in paths:
+        with _named(path):
+            total += scan(path).select(pl.len()).collect(engine="streaming").item()
+    return total
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be read."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        # Polars appends hints for programmers below the first line.
+        first = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"The file {str(path)!r} cannot be read: {first}. Is it complete? CSV must "
+            "be UTF-8, with a comma between columns."
+        ) from error
 
 
 def batches(
@@ -81,21 +99,25 @@ def batches(
 
     None asks for all columns. A file without rows is refused.
     """
-    frames = [scan(path) for path in paths]
-    for frame, path in zip(frames, paths, strict=True):
-        check_columns(frame, [] if names is None else names, path)
-    total = row_count(frames)
+    frames = {path: scan(path) for path in paths}
+    for path, frame in frames.items():
+        with _named(path):
+            check_columns(frame, [] if names is None else names, path)
+    total = row_count(paths)
     if total == 0:
         listed = ", ".join(repr(str(path)) for path in paths)
         raise ValueError(f"There are no rows in {listed}. Export the data again.")
     with Bar(what, total) as bar:
-        for frame in frames:
-            wanted = (
-                frame if names is None else frame.select(list(dict.fromkeys(names)))
-            )
-            for batch in wanted.collect_batches(chunk_size=_BATCH, engine="streaming"):
-                yield batch
-                bar.advance(len(batch))
+        for path in paths:
+            wanted = frames[path]
+            if names is not None:
+                wanted = wanted.select(list(dict.fromkeys(names)))
+            with _named(path):
+                for batch in wanted.collect_batches(
+                    chunk_size=_BATCH, engine="streaming"
+                ):
+                    yield batch
+                    bar.advance(len(batch))
 
 
 def fingerprint(paths: Sequence[Path]) -> str:

@@ -66,10 +66,13 @@ def columns_of(
     cluster: str | None = None,
 ) -> Columns:
     """Names of the columns to read."""
+    groups = tuple(group or ())
+    if len(set(groups)) < len(groups):
+        raise ValueError(f"--group names a column twice: {', '.join(groups)}.")
     return Columns(
         required("--score", score),
         required("--labeled", labeled),
-        tuple(group or ()),
+        groups,
         weight,
         cluster,
     )
@@ -119,6 +122,11 @@ def scores_of(
 ) -> GroupScores | GroupCounts:
     """Scores of rows, or tables of counts if the files are such."""
     if any(map(is_counts, files)):
+        if weight is not None or cluster is not None:
+            raise ValueError(
+                "--weight and --cluster need rows, and a table of counts has none. "
+                "Give --weight to fairpul count, or name files of rows."
+            )
         return read_counts(files)
     return read_scores(files, columns_of(score, labeled, group, weight, cluster))
 

@@ -44,6 +44,8 @@ def parse_priors(
                 f"--prior must be GROUP=VALUE or GROUP=VALUE:LOW:HIGH with GROUP one "
                 f"of {sorted(keys)!r}, got {text!r}."
             )
+        if keys[name] in priors:
+            raise ValueError(f"--prior is given twice for group {name!r}. Give one.")
         priors[keys[name]] = _prior(value)
     return priors
 

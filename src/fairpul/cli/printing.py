@@ -13,7 +13,7 @@ from fairpul.findings import group_name
 from fairpul.measures import RATES
 from fairpul.report.text import HEADINGS
 from fairpul.report.words import (
-    cut_text,
+    cuts_text,
     headline,
     interval,
     percent,
@@ -50,7 +50,7 @@ def print_rule(rule: DecisionRule) -> None:
         rows.append(
             [
                 group_name(key),
-                "; ".join(cut_text(*cut, rule.bins) for cut in cuts),
+                cuts_text(cuts, rule.bins),
                 _cell(rates["tpr"]),
                 _cell(rates["selection_rate"]),
             ]

@@ -11,7 +11,7 @@ import polars as pl
 
 from fairpul import GroupCounts, GroupScores
 from fairpul.binning import BINS
-from fairpul.cli.files import batches, is_counts, row_count, scan
+from fairpul.cli.files import batches, is_counts, row_count
 
 # A file with more rows is counted, not held: some 40 bytes a row.
 _MOST_ROWS = 5_000_000
@@ -36,7 +36,7 @@ class Columns:
 
 def read_scores(paths: Sequence[Path], columns: Columns) -> GroupScores | GroupCounts:
     """Scores of the rows; counts of them where the files are larger than memory."""
-    if row_count([scan(path) for path in paths]) > _MOST_ROWS:
+    if row_count(paths) > _MOST_ROWS:
         return count_rows(paths, columns)
     rows = read_rows(paths, columns)
     return GroupScores(
@@ -66,6 +66,12 @@ def read_rows(
                 f"The column {name!r} has no value in {missing} rows. Drop them, or "
                 "code rows of unknown class as unlabeled: 0."
             )
+    label = rows[columns.labeled]
+    if label.dtype.is_float() and not label.is_in([1.0, 0.0, -1.0]).all():
+        raise ValueError(
+            f"The column {columns.labeled!r} holds other values than 1 for labeled "
+            "and 0 (or -1) for unlabeled rows. Name the column of labels, or recode it."
+        )
     return rows
 
 

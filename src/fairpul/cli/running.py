@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-import polars as pl
 from typer.exceptions import Abort, Exit, TyperException
 
 from fairpul.cli.app import app
@@ -17,6 +17,8 @@ from fairpul.cli.console import one_line, say
 
 BAD_INPUT = 2
 _INTERRUPTED = 130  # as typer reports it
+# Polars tells the number of a system error in its text only.
+_OS_ERROR = re.compile(r"os error (\d+)")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -30,8 +32,8 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
         except Exit as stop:
             code = int(stop.exit_code)
-        except (KeyboardInterrupt, Abort):
-            code = _INTERRUPTED
+        except Abort:
+            raise KeyboardInterrupt from None
         except TyperException as error:
             if not error.format_message().strip():  # help was asked for by no arguments
                 return BAD_INPUT
@@ -40,14 +42,14 @@ def run(arguments: Sequence[str]) -> int:
             # The reader of a pipe left; nobody is there to be told.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
+        except SystemExit:  # as rich ends when the reader of a pipe has left
+            return 0
         except OSError as error:
             return _fail(_of_system(error))
-        except pl.exceptions.PolarsError as error:
-            return _fail(_of_reader(error))
         except (ValueError, TypeError, OverflowError, ImportError) as error:
             return _fail(str(error))
     if code == _INTERRUPTED:
-        return _fail("interrupted; no file was written or replaced")
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
@@ -76,11 +78,10 @@ def _of_system(error: OSError) -> str:
         errno.EISDIR: "Name a file.",
         errno.ENOTDIR: "Check the path.",
     }
+    number = error.errno
+    if number is None and (told := _OS_ERROR.search(str(error))):
+        number = int(told[1])
     what = error.strerror or str(error)
-    return f"cannot use the file{name}: {what}. {advice.get(error.errno, '')}"
-
-
-def _of_reader(error: pl.exceptions.PolarsError) -> str:
-    # Polars appends hints for programmers below the first line.
-    first = str(error).strip().splitlines()[0]
-    return f"the file cannot be read: {first}. Is it a complete CSV or Parquet file?"
+    if number is not None:
+        what = os.strerror(number)  # not the wording of the library that met it
+    return f"cannot use the file{name}: {what}. {advice.get(number, '')}"

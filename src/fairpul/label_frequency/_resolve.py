@@ -274,12 +274,12 @@ def _by_group(
     known = {typed(key) for key in groups}
     missing = [key for key in groups if key not in given]
     extra = [key for key in given if typed(_plain(key)) not in known]
-    if missing or extra:
+    if extra or missing:
         raise ValueError(
             f"{name} must have one value for each of the groups {list(groups)!r}; "
             f"missing {missing!r}, not a group {extra!r}."
         )
-    return {key: given[key] for key in groups}
+    return {key: given[key] for key in groups if key in given}
 
 
 def _plain(key: Hashable) -> Hashable:

@@ -236,9 +236,11 @@ class FrontierDisplay:
         (self.line_,) = ax.plot(
             self.gaps, self.costs, color=style(0).color, marker="o", markersize=4
         )
+        # Beside the curve, whichever way it goes.
+        up = 1 if self.costs[-1] >= self.costs[0] else -1
         ends = (
-            (0, "smallest tolerance", "left", (8, 2)),
-            (-1, "largest tolerance", "right", (0, -14)),
+            (0, "smallest tolerance", "left", (8, -4 * up)),
+            (-1, "largest tolerance", "right", (0, 9 * up)),
         )
         for end, text, side, offset in ends:
             ax.annotate(
@@ -247,6 +249,7 @@ class FrontierDisplay:
                 xytext=offset,
                 textcoords="offset points",
                 ha=side,
+                va="center",
                 color=MUTED,
             )
         tidy(ax)

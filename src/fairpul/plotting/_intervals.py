@@ -214,12 +214,13 @@ class LabelFrequencyDisplay:
                 known.estimate, number, color=look.color, marker=look.marker, ms=8
             )
             doubt = ", doubtful" if known.warning else ""
+            near_the_end = known.low > 0.7  # no room for the text
             ax.annotate(
                 f"{known.method}{doubt}",
-                (known.estimate, number),
-                xytext=(0, 10),
+                (1 if near_the_end else known.low, number),
+                xytext=(0 if near_the_end else 5, 10),
                 textcoords="offset points",
-                ha="center",
+                ha="right" if near_the_end else "left",
                 fontsize=8,
                 color=MUTED,
             )

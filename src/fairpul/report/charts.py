@@ -87,6 +87,16 @@ def to_svg(chart: Any) -> str:
     )
 
 
+def hundred(found: int) -> str:
+    """SVG text of ten rows of ten dots, so many of them of the class ``found``."""
+    dots = [f"M{10 * (i % 10) + 5} {10 * (i // 10) + 5}h0" for i in range(100)]
+    found_path, rest = "".join(dots[:found]), "".join(dots[found:])
+    return (
+        '<svg viewBox="0 0 100 100" focusable="false">'
+        f'<path class="found" d="{found_path}"/><path d="{rest}"/></svg>'
+    )
+
+
 def operating_curves(data: Exhibits) -> Any:
     """Recall against selection rate by group, with the points that were chosen."""
     names = [group_name(key) for key in data.curves]

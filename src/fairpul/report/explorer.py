@@ -24,7 +24,7 @@ from fairpul.group_counts import GroupCounts
 from fairpul.group_scores import GroupScores
 from fairpul.label_frequency import LabelFrequency
 from fairpul.objectives import Capacity, Objective, RecallFloor
-from fairpul.report.words import cut_text
+from fairpul.report.words import cuts_text
 from fairpul.rule import DecisionRule
 from fairpul.sensitivity import shifted_tpr
 
@@ -112,7 +112,7 @@ def describe(
         rates = report.rates[key]
         groups.append(
             {
-                "cut": "; ".join(cut_text(*cut, rule.bins) for cut in cuts),
+                "cut": cuts_text(cuts, rule.bins),
                 "selected": _ends(rates["selection_rate"]),
                 "tpr": _ends(rates["tpr"]),
                 "shifted": [_shifted(rates["tpr"], bias) for bias in GRANTED],

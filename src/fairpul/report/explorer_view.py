@@ -89,7 +89,7 @@ def _figure(order: Sequence[str]) -> Any:
         base.mark_rule(strokeWidth=2, strokeDash=[2, 3]).encode(
             x=alt.X("wide_low:Q", title=None), x2="wide_high:Q"
         ),
-        base.mark_rule(strokeWidth=5, opacity=0.75).encode(x="low:Q", x2="high:Q"),
+        base.mark_rule(strokeWidth=4).encode(x="low:Q", x2="high:Q"),
         base.mark_point(size=120, filled=True, opacity=1).encode(
             x=x, shape=alt.Shape("group:N", scale=scale["shape"], legend=None)
         ),

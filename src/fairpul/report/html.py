@@ -15,6 +15,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairpul.audit import Audit
 from fairpul.findings import extremes, group_name
 from fairpul.report import charts
 from fairpul.report.exhibits import Exhibits
@@ -29,7 +30,14 @@ from fairpul.report.tables import (
     rate_rows,
     rule_rows,
 )
-from fairpul.report.words import headline, percent, points, points_interval, sentences
+from fairpul.report.words import (
+    headline,
+    hundredths,
+    percent,
+    points,
+    points_interval,
+    sentences,
+)
 
 _TITLE = "An audit of decisions by group"
 _LIBRARIES = ("fairpul", "numpy", "scipy", "scikit-learn", "altair")
@@ -66,6 +74,7 @@ def to_html(
         title=title or _TITLE,
         headline=headline(audit),
         sentences=sentences(audit),
+        hundreds=_hundreds(audit),
         warnings=audit.warnings,
         level=f"{audit.level:.0%}",
         date=date,
@@ -92,6 +101,19 @@ def to_html(
         versions=[(name, version(name)) for name in _LIBRARIES],
         swatches=_swatches(len(audit.rates)),
     )
+
+
+def _hundreds(audit: Audit) -> list[tuple[int, str, int, Markup]]:
+    """Draw the headline: of 100 positives, how many are found in the extreme groups."""
+    pair = extremes(audit.rates, "tpr")
+    if pair is None or audit.gaps["tpr"].low <= 0:
+        return []
+    drawn = []
+    for key in reversed(pair):
+        found = hundredths(audit.rates[key]["tpr"])
+        number = list(audit.rates).index(key)
+        drawn.append((number, group_name(key), found, Markup(charts.hundred(found))))
+    return drawn
 
 
 def _environment() -> Environment:

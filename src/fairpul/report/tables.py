@@ -14,10 +14,12 @@ from fairpul.measures import RATES
 from fairpul.report.exhibits import Exhibits
 from fairpul.report.words import (
     MISSING,
+    MIXED_TIERS,
     RATE_MEANINGS,
     RATE_NAMES,
     TIER_WORDS,
-    cut_text,
+    cuts_text,
+    fpr_tiers,
     interval,
     percent,
     points,
@@ -30,8 +32,7 @@ def rate_rows(audit: Audit) -> list[dict[str, Any]]:
         {
             "name": RATE_NAMES[name],
             "meaning": RATE_MEANINGS[name],
-            "tier": TIER_WORDS[next(iter(audit.rates.values()))[name].tier],
-            "c_free": next(iter(audit.rates.values()))[name].tier == "c-free",
+            **_tier({rates[name].tier for rates in audit.rates.values()}),
             "groups": [
                 {"group": group_name(key), **_cell(rates[name])}
                 for key, rates in audit.rates.items()
@@ -46,8 +47,7 @@ def gap_rows(audit: Audit) -> list[dict[str, Any]]:
     return [
         {
             "name": RATE_NAMES[name],
-            "tier": TIER_WORDS[gap.tier],
-            "c_free": gap.tier == "c-free",
+            **_tier(set(fpr_tiers(audit)) if name == "fpr" else {gap.tier}),
             "value": points(gap.estimate),
             "range": f"{points(gap.low)} to {points(gap.high)}",
             "reason": gap.reason or "",
@@ -56,6 +56,12 @@ def gap_rows(audit: Audit) -> list[dict[str, Any]]:
         }
         for name, gap in audit.gaps.items()
     ]
+
+
+def _tier(tiers: set[str]) -> dict[str, Any]:
+    """Say what a rate leans on in the groups."""
+    words = TIER_WORDS[min(tiers)] if len(tiers) == 1 else MIXED_TIERS
+    return {"tier": words, "c_free": tiers == {"c-free"}}
 
 
 def _settled(gap: Estimate) -> str:
@@ -205,6 +211,7 @@ def _test(p_value: Estimate, kept: str, rejected: str) -> dict[str, str]:
     if math.isnan(p_value.estimate):
         return {"value": "cannot be told", "note": reason}
     verdict = rejected if p_value.estimate < SURPRISE else kept
+    reason = reason.removeprefix("p-value of a rise: ")
     return {"value": verdict, "note": f"{reason}; p = {_number(p_value.estimate)}"}
 
 
@@ -261,8 +268,8 @@ def lottery(data: Exhibits) -> list[str]:
             "selected, and nobody else."
         ]
     text = [
-        f"In group {group_name(key)}, {percent(share)} have scores between two "
-        "thresholds. For them chance decides, with the same odds for the same score."
+        f"In group {group_name(key)}, chance decides about {percent(share)}, with the "
+        "same odds for the same score."
         for key, share in drawn.items()
     ]
     return [
@@ -280,7 +287,7 @@ def rule_rows(data: Exhibits) -> list[dict[str, str]]:
     return [
         {
             "group": group_name(key),
-            "cut": "; ".join(cut_text(*cut, rule.bins) for cut in cuts),
+            "cut": cuts_text(cuts, rule.bins),
             "tpr": percent(rule.realized[key]["tpr"].estimate),
             "tpr_range": interval(rule.realized[key]["tpr"]),
             "selected": percent(rule.realized[key]["selection_rate"].estimate),

@@ -7,6 +7,7 @@ promise nothing beyond.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fairpul.binning import least_score
@@ -38,6 +39,8 @@ TIER_WORDS = {
     "label frequency": "needs the share of positives that is labeled",
     "prior": "needs the prevalence that was given",
 }
+#: Where a prevalence was given for some groups only.
+MIXED_TIERS = "needs the prevalence, or the share of positives that is labeled"
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -49,6 +52,11 @@ def percent(value: float, digits: int = 1) -> str:
     ('12.3%', '50%')
     """
     return MISSING if math.isnan(value) else f"{100 * value:.{digits}f}%"
+
+
+def hundredths(value: Estimate) -> int:
+    """How many of 100 a share is."""
+    return round(100 * value.estimate)
 
 
 def points(value: float) -> str:
@@ -63,21 +71,39 @@ def interval(value: Estimate) -> str:
     return f"{100 * value.low:.1f} to {100 * value.high:.1f}%"
 
 
-def cut_text(cut: float, weight: float, bins: int | None = None) -> str:
-    """Write who one cut accepts, and how often where lots are drawn.
+def cuts_text(cuts: Sequence[tuple[float, float]], bins: int | None = None) -> str:
+    """Write who is accepted, and where lots are drawn with what chance.
+
+    Parameters
+    ----------
+    cuts : sequence of (cut, weight)
+        As a rule has them for a group: each cut applies with the chance of its weight.
+    bins : int, optional
+        Number of bins of the score, if cuts are bins.
 
     Examples
     --------
-    >>> cut_text(0.25, 1.0), cut_text(0.0, 0.5), cut_text(float("inf"), 1.0)
-    ('score at least 0.250', 'everybody (50.0%)', 'nobody')
+    >>> cuts_text([(0.25, 1.0)]), cuts_text([(float("inf"), 1.0)])
+    ('score at least 0.250', 'nobody')
+    >>> cuts_text([(0.4, 0.3), (0.25, 0.7)])
+    'score at least 0.400; by lot 70.0% from 0.250'
+    >>> cuts_text([(0.4, 0.2), (0.25, 0.5), (float("inf"), 0.3)])
+    'by lot 70.0% from 0.400, 50.0% from 0.250'
     """
-    if math.isinf(cut):
-        text = "nobody"
-    elif cut == 0:
-        text = "everybody"
-    else:
-        text = f"score at least {least_score(cut, bins):#.3g}"
-    return text if weight == 1 else f"{text} ({weight:.1%})"
+    certain, drawn, chance = "", [], 0.0
+    # A score is accepted with the weights of all cuts that it reaches.
+    for cut, weight in sorted(cuts):
+        chance += weight
+        if math.isinf(cut):
+            continue
+        level = least_score(cut, bins)
+        if chance > 1 - 1e-9:
+            certain = f"score at least {level:#.3g}" if level > 0 else "everybody"
+        else:
+            whom = f"from {level:#.3g}" if level > 0 else "of everybody else"
+            drawn.append(f"{chance:.1%} {whom}")
+    lots = [f"by lot {', '.join(reversed(drawn))}"] if drawn else []
+    return "; ".join([certain, *lots] if certain else lots) or "nobody"
 
 
 def points_interval(value: Estimate) -> str:
@@ -101,7 +127,7 @@ def headline(audit: Audit) -> str:
             "The labels do not settle whether recall differs between the groups: the "
             f"gap may be nil, or as large as {points(gap.high)} percentage points."
         )
-    found = [round(100 * audit.rates[key]["tpr"].estimate) for key in (low, high)]
+    found = [hundredths(audit.rates[key]["tpr"]) for key in (low, high)]
     return (
         f"Of 100 positives in group {group_name(low)}, {found[0]} are found; of 100 in "
         f"group {group_name(high)}, {found[1]}."
@@ -110,6 +136,12 @@ def headline(audit: Audit) -> str:
 
 def sentences(audit: Audit) -> list[str]:
     """Write the sentences below the headline: interval, robustness, false positives."""
+    if len(audit.rates) < 2:
+        (rates,) = audit.rates.values()
+        return [
+            f"With a {audit.level:.0%} interval of {interval(rates['tpr'])}. With one "
+            "group there is no gap."
+        ]
     if extremes(audit.rates, "tpr") is None:
         return [_false_positives(audit)]
     return [_interval_of_gap(audit), *_robustness(audit), _false_positives(audit)]
@@ -149,18 +181,19 @@ def _robustness(audit: Audit) -> list[str]:
     ]
 
 
+def fpr_tiers(audit: Audit) -> tuple[str, ...]:
+    """Tiers of the false positive rates of the groups, each once."""
+    return tuple(sorted({rates["fpr"].tier for rates in audit.rates.values()}))
+
+
 def _false_positives(audit: Audit) -> str:
     gap = audit.gaps["fpr"]
-    if len(audit.rates) < 2:
-        return "With one group there is no gap."
     if math.isnan(gap.estimate):
         return f"The gap in false positive rates is unknown: {gap.reason}."
-    entered = {rates["fpr"].tier == "prior" for rates in audit.rates.values()}
-    said = {
-        True: "given the prevalence entered",
-        False: "over every share of labeled positives that the data allow",
-    }
-    assumed = " and ".join(said[known] for known in sorted(entered, reverse=True))
+    assumed = "over every share of labeled positives that the data allow"
+    if "prior" in (tiers := fpr_tiers(audit)):
+        others = f", and in the other groups {assumed}" if len(tiers) > 1 else ""
+        assumed = f"given the prevalence entered{others}"
     if gap.low <= 0:
         return (
             f"Whether false positive rates differ is not determined: {assumed}, their "
