@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -20,7 +20,14 @@ EVERYBODY = "all"
 _WIDEST_TABLE = 4
 
 
-def encode_groups(group: Any, n_rows: int) -> tuple[Codes, Keys]:
+class CodedGroups(NamedTuple):
+    """Position of each row's group in the keys; taken wherever a group is."""
+
+    codes: Codes
+    keys: Keys
+
+
+def encode_groups(group: Any, n_rows: int) -> CodedGroups:
     """Code of each row and the sorted keys the codes stand for.
 
     Parameters
@@ -40,8 +47,10 @@ def encode_groups(group: Any, n_rows: int) -> tuple[Codes, Keys]:
         Python str, int, bool or tuples of them (other hashables are kept as they
         are), in an order that depends on the keys alone.
     """
+    if isinstance(group, CodedGroups):
+        return group
     if group is None:
-        return np.zeros(n_rows, dtype=np.intp), (EVERYBODY,)
+        return CodedGroups(np.zeros(n_rows, dtype=np.intp), (EVERYBODY,))
     columns = _columns(group)
     if not columns:
         raise ValueError("The group has no column. Pass None for a single group.")
@@ -51,7 +60,7 @@ def encode_groups(group: Any, n_rows: int) -> tuple[Codes, Keys]:
                 f"The group has {len(column)} rows where {n_rows} were expected."
             )
     coded = [_encode_column(column) for column in columns]
-    return coded[0] if len(coded) == 1 else _intersect(coded)
+    return CodedGroups(*(coded[0] if len(coded) == 1 else _intersect(coded)))
 
 
 def codes_of(group: Any, keys: Sequence[Hashable], n_rows: int) -> Codes:

@@ -202,7 +202,7 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         self._check_parameters()
         labeled, classes = _check_binary_labels(y)
         group = self._group(X, sensitive_features)
-        codes, keys = encode_groups(group, len(labeled))
+        coded = encode_groups(group, len(labeled))
         random = check_random_state(self.random_state)
         fold_seed, *rule_seeds = random.randint(np.iinfo(np.int32).max, size=3)
         estimator = self._base_estimator()
@@ -217,10 +217,10 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             self._fit_paper(X, labeled, group, training)
             self.classes_, self._grouped = classes, True
             return self
-        folds = {"cv": self.cv, "keys": keys, "n_jobs": self.n_jobs}
-        fitted = crossfit(estimator, X, labeled, codes, **folds, **training)
+        folds = {"cv": self.cv, "keys": coded.keys, "n_jobs": self.n_jobs}
+        fitted = crossfit(estimator, X, labeled, coded.codes, **folds, **training)
         scores = GroupScores(
-            fitted.score, labeled, group, sample_weight=sample_weight, cluster=groups
+            fitted.score, labeled, coded, sample_weight=sample_weight, cluster=groups
         )
         self._fit_rule(scores, X, fitted.folds, *rule_seeds)
         self.estimators_ = fitted.estimators
@@ -533,7 +533,7 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Cuts of each group's hull, and the clipped posterior from each cut up."""
         steps = []
         for number, key in enumerate(scores.groups):
-            hull = scores.points(number).hull()
+            hull = scores.hull(number)  # the posterior is 0 all over its flat top
             posterior = segment_posterior(hull, self.label_frequency_[key].estimate)
             steps.append((hull.cut[1:], np.clip(posterior, 0, 1)))
         return steps
