@@ -86,8 +86,8 @@ the sorted scores: {annealing}, with the sort of its own.
 ## Around the base model
 
 What `FairPULClassifier.fit` adds to the CPU time of cross-fitting its base model alone,
-label frequency known; five columns of features, string groups. The logistic regression
-is a pipeline with a scaler, as quick as a model gets.
+label frequency known; five columns of features. The logistic regression is a pipeline
+with a scaler, as quick as a model gets.
 
 {added}
 
