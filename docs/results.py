@@ -18,6 +18,7 @@ def write_all():
     results = ROOT / "experiments" / "results"
     for name in ("replication", "theorem1", "annealing"):
         copy_table(results / f"{name}.md", "make replicate")
+    copy_table(results / "replication-40.md", "make replicate-40")
     copy_table(results / "coverage.md", "make coverage")
     copy_table(results / "pu_benchmark.md", "make pu-benchmark")
     engine_results.write_all(FOLDER)

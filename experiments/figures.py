@@ -157,7 +157,7 @@ def draw_theorem(rows: pd.DataFrame) -> Figure:
                 )
         top, bottom = grid[:, column]
         top.axhline(0, color="black", linewidth=0.8)
-        top.set_title(f"{names[constraint]}: risk minus that of the fair optimum")
+        top.set_title(f"{names[constraint]}: risk minus the least without a gap")
         bottom.set_title("true unfairness (" + unfair.upper() + ")")
         constant = rows.constant_risk.iloc[0] - here.optimal_risk.iloc[0]
         top.axhline(constant, color="black", linestyle=":")

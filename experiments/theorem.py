@@ -128,7 +128,7 @@ def _population_rates(
 
 
 def optimal_risk(data: SimulatedData, share: Array, constraint: str) -> float:
-    """Least risk of any rule that is fair in the population, from its ROC curves."""
+    """Least risk of any rule without a gap in the population, from its ROC curves."""
     level = 1 / (1 + np.exp(np.linspace(-25, 25, 100_001)))
     rates = _roc(data, level)
     prior = np.array(list(data.class_prior.values()))
