@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.rows import RowFile
+from experiments.tables import failures
 
 CELL = ["dataset", "mechanism", "base_model"]
 #: A cell's winner has a gap of at most this above what sampling noise shows.
@@ -166,7 +167,7 @@ def _page(measured: pd.DataFrame) -> Iterator[str]:
         yield from ("", f"![{_PLOTTED.format(dataset)}](pu_frontier_{dataset}.png)")
     yield from ("", "## When labels depend on the features", "", _SAR, "")
     yield from _broken(measured)
-    yield from ("", *_failures(measured))
+    yield from ("", *failures(measured, CELL))
 
 
 def _verdict(found: pd.DataFrame, board: Board) -> Iterator[str]:
@@ -299,17 +300,6 @@ def _alarm(shown: pd.DataFrame) -> Iterator[str]:
 
 def _share(holds: pd.Series) -> str:
     return f"{int(np.nansum(holds))} of {int(holds.notna().sum())}"
-
-
-def _failures(measured: pd.DataFrame) -> Iterable[str]:
-    failed = measured[measured.failure.notna()]
-    if failed.empty:
-        return ["No method failed on any split."]
-    lines = ["## Failed rows", ""]
-    for key, rows in failed.groupby([*CELL, "method"], sort=False):
-        name = ", ".join(map(str, key))
-        lines.append(f"* {name}: {len(rows)} splits. {rows.failure.iloc[0]}")
-    return lines
 
 
 def _head(names: Iterable[str]) -> Iterator[str]:

@@ -153,7 +153,7 @@ def write(
     for table in TABLES:
         for dataset, rows in both[both.table == table].groupby("dataset", sort=False):
             text += ["", f"## {table}, {dataset}", "", *_markdown(rows)]
-    text += ["", *_failures(kept)]
+    text += ["", *failures(kept, CELL)]
     (results / f"{name}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
@@ -248,12 +248,13 @@ def _cell(row: pd.Series) -> str:
     return f"{ours} ({published}; {row.distance:.1f})"
 
 
-def _failures(measured: pd.DataFrame) -> Iterable[str]:
+def failures(measured: pd.DataFrame, cell: Sequence[str]) -> Iterable[str]:
+    """List the failures by cell and method, each with the first reason."""
     failed = measured[measured.failure.notna()]
     if failed.empty:
         return ["No method failed on any split."]
     lines = ["## Failed rows", ""]
-    for key, rows in failed.groupby([*CELL, "method"], sort=False):
+    for key, rows in failed.groupby([*cell, "method"], sort=False):
         name = ", ".join(map(str, key))
         lines.append(f"* {name}: {len(rows)} splits. {rows.failure.iloc[0]}")
     return lines
