@@ -37,7 +37,7 @@ class Columns:
 def read_scores(paths: Sequence[Path], columns: Columns) -> GroupScores | GroupCounts:
     """Scores of the rows; counts of them where the files are larger than memory."""
     if row_count(paths) > _MOST_ROWS:
-        return count_rows(paths, columns)
+        return count_rows(paths, columns, refine=True)
     rows = read_rows(paths, columns)
     return GroupScores(
         rows[columns.score].to_numpy(),
@@ -80,6 +80,7 @@ def count_rows(
     columns: Columns,
     *,
     bins: int = BINS,
+    refine: bool | None = None,
     model: str | None = None,
 ) -> GroupCounts:
     """Table of counts of all rows; a row that cannot be counted is an error."""
@@ -89,12 +90,13 @@ def count_rows(
             "more. Leave it out, or audit a sample of whole clusters."
         )
     counts = GroupCounts.from_batches(
-        (batch.to_arrow() for batch in _checked(paths, columns.names, "Counting")),
+        _ArrowBatches(paths, columns.names),
         score=columns.score,
         labeled=columns.labeled,
         group=list(columns.groups) or None,
         sample_weight=columns.weight,
         bins=bins,
+        refine=refine,
         model=model,
     )
     invalid = {kind: number for kind, number in counts.invalid.items() if number}
@@ -106,6 +108,18 @@ def count_rows(
         )
     counts.check_every_group_is_labeled()
     return counts
+
+
+@dataclass(frozen=True)
+class _ArrowBatches:
+    """Batches of files, read anew each time that they are counted."""
+
+    paths: Sequence[Path]
+    names: Sequence[str]
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in _checked(self.paths, self.names, "Counting"):
+            yield batch.to_arrow()
 
 
 def read_counts(paths: Sequence[Path]) -> GroupCounts:
