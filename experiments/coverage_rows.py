@@ -195,12 +195,31 @@ def write_page(path: Path) -> None:
     text = [
         f"# Coverage\n\n{len(rows) - len(outside)} of {len(rows)} entries lie where "
         "they should. Those outside are **bold**; their causes are below.\n",
+        "## All designs of a size together\n",
+        *_pooled(rows),
         *_tables(rows),
         "## Outside, and why\n",
         *_causes(outside),
     ]
     path.with_suffix(".md").write_text("\n".join(text), encoding="utf-8")
     print(f"{len(rows) - len(outside)} of {len(rows)} inside, see {path}")
+
+
+def _pooled(rows: Sequence[Row]) -> Iterator[str]:
+    """Coverage of all intervals of a study, base model and size."""
+    yield _line(["study", "base", "n", *QUANTITIES.values()])
+    yield _line(["---"] * (3 + len(QUANTITIES)))
+    keys = {(row.study, row.base != "boosting", row.base, row.n) for row in rows}
+    for study, _, base, n in sorted(keys):
+        own = [row for row in rows if (row.study, row.base, row.n) == (study, base, n)]
+        entries = []
+        for name in QUANTITIES:
+            of = [row for row in own if row.quantity == name]
+            total = sum(row.intervals for row in of)
+            covered = sum(row.covered for row in of)
+            entries.append(f"{covered / total:.3f}" if total else "\N{EN DASH}")
+        yield _line([study, base, n, *entries])
+    yield ""
 
 
 def _tables(rows: Sequence[Row]) -> Iterator[str]:

@@ -134,5 +134,6 @@ def test_the_file_and_its_page_have_a_place_for_every_quantity(tmp_path, monkeyp
     assert len(rows) == 7
     assert {row.quantity for row in rows} == set(QUANTITIES)
     page = out.with_suffix(".md").read_text()
-    assert page.count("| posterior |") == 1
+    assert page.count("| posterior |") == 2  # alone, and with all of its size
+    assert page.count("| fixed | posterior | 2000 |") == 1
     assert page.count("two standard errors") == sum(bool(row.cause) for row in rows)
