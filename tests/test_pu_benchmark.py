@@ -230,7 +230,8 @@ def test_a_constant_that_wins_is_named(measured):
 
 def test_the_page_and_the_csv_come_from_rows_alone(measured, tmp_path):
     rows = RowFile(tmp_path / "raw.csv", KEY, COLUMNS)
-    rows.append(measured.astype(object).fillna("").to_dict("records"))
+    text = measured.astype(object).where(measured.notna(), "")
+    rows.append(text.to_dict("records"))
     again = pu_leaderboard.read(rows, 2)
     pu_leaderboard.write(again, tmp_path)
     page = (tmp_path / "pu_benchmark.md").read_text()

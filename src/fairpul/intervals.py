@@ -200,8 +200,8 @@ def tukey_kramer(
 
     Examples
     --------
-    >>> tukey_kramer([0.3, 0.4])[0, 1].round(2)
-    np.float64(0.98)
+    >>> float(tukey_kramer([0.3, 0.4])[0, 1].round(2))
+    0.98
     """
     scale = np.asarray(se, dtype=np.float64)
     critical = pairs_critical_value(len(scale), level, df)
