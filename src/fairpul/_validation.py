@@ -55,6 +55,11 @@ def _is_column(values: Any) -> bool:
     )
 
 
+def are_coded_labels(y: Any) -> bool:
+    """Whether labels are an array of the codes, told without a sort."""
+    return _is_column(y) and _holds_codes(y)
+
+
 def _holds_codes(column: NDArray[Any]) -> bool:
     """Whether these are 0 and 1, or -1 and 1, told without a sort."""
     if column.dtype == bool:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpul._columns import group_columns
 from fairpul._groups import codes_of, encode_groups
-from fairpul._validation import check_labels, check_weight
+from fairpul._validation import are_coded_labels, check_labels, check_weight
 from fairpul.audit import Audit, audit
 from fairpul.crossfit import crossfit, is_prefit, median_score, refit
 from fairpul.fitting import fit_rule
@@ -540,6 +540,8 @@ class FairPULClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
 
 def _check_binary_labels(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    if are_coded_labels(y):
+        return check_labels(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind != "binary":
         raise ValueError(
