@@ -48,7 +48,7 @@ parentheses: the goal for the bare solver; all around it may cost half as much a
 ## Where the time of a fit goes
 
 Equalized odds, in sorts of the scores. {few:,} rows show what a fit costs before it has
-anything to do: some hundred calls of NumPy of about a microsecond each, more with every
+anything to do: hundreds of calls of NumPy of about a microsecond each, more with every
 group. {floor}
 
 {stages}
