@@ -366,12 +366,13 @@ def _plot(rows, path):
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     wanted = {"task": "equalized_odds", "scenario": "continuous", "k": 2}
-    for name in [*_peer_names(rows), "fairpul"]:
+    names = [*_peer_names(rows), "fairpul"]
+    for name, marker in zip(names, "sD^vo"[-len(names) :], strict=True):
         found = _select(rows, name=name, **wanted)
         sizes = sorted(found)
         ratios = [found[n]["ratio"] for n in sizes]
         width = 2.5 if name == "fairpul" else 1.2
-        axes.plot(sizes, ratios, marker="o", linewidth=width, label=name)
+        axes.plot(sizes, ratios, marker=marker, linewidth=width, label=name)
     reach = REACH["equalized_odds", 2]
     axes.plot(list(reach), list(reach.values()), "k--", linewidth=1, label="goal")
     axes.axhline(1, color="0.8", linewidth=1, zorder=0)
