@@ -22,17 +22,17 @@ STAGE = "stage: "
 
 PAGE = """# Benchmarks
 
-What a fair rule costs, in CPU time of `np.sort` of the same scores. A wall clock would
-say as much about the machine's other tenants; a ratio to a sort, taken in turns in the
-same process, is what another machine can be compared with. Numbers are medians; the
-memory is the largest in use at a time beyond the caller's arrays, in multiples of the
-scores' size. `make bench` measures everything on this page again.
+What a group-wise rule costs, in CPU time of `np.sort` of the same scores. A wall clock
+would say as much about the machine's other tenants; a ratio to a sort, taken in turns
+in the same process, is what another machine can be compared with. Numbers are medians;
+the memory is the largest in use at a time beyond the caller's arrays, in multiples of
+the scores' size. `make bench` measures everything on this page again.
 
 ```{{figure}} _static/benchmarks.svg
 :alt: Cost against number of rows, log-log, of fairpul and four other libraries.
 
-Equalized odds of two groups: CPU time over that of sorting the scores. Dashed: what a
-prototype of the bare solver reached.
+Equalized odds of two groups: CPU time over that of sorting the scores. Dashed: the
+goal for the bare solver.
 ```
 
 {machine}
