@@ -39,7 +39,7 @@ oldest: wheel .venv-oldest/ready
 	$(call test_wheel,.venv-oldest)
 
 clean:
-	rm -rf .venv .venv-demo .venv-newest .venv-oldest .venv-experiments .venv-docs .venv-bench* build dist
+	rm -rf .venv .venv-* build dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf docs/_generated docs/gallery docs/api/generated
 
@@ -157,7 +157,7 @@ docs: .venv-docs/ready
 	$(@D)/bin/pip install --quiet --editable . --group docs
 	touch $@
 
-# How often the intervals hold the truth, on simulated data: about an hour. When it is
+# How often the intervals hold the truth, on simulated data: one to two hours. When it is
 # interrupted, it goes on from there.
 .PHONY: coverage coverage-smoke
 coverage: .venv/ready
